@@ -1,0 +1,1 @@
+"""Read a source for a window; land raw rows and an outcome."""

@@ -1,0 +1,1 @@
+"""Rows that already have the landing shape: CSV, JSON lines, Parquet."""

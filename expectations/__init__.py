@@ -1,0 +1,1 @@
+"""Decide whether a build is fit to publish."""

@@ -1,0 +1,1 @@
+"""Where data lives, how it is landed, opened, built and published."""

@@ -1,0 +1,65 @@
+"""The one place that knows where files lie under `GPU_NET_HOME`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT_ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Home:
+    """Root of everything the pipeline writes; `raw` may lie elsewhere (`GPU_NET_LANDING`)."""
+
+    root: Path
+    raw: Path
+
+    @classmethod
+    def from_environment(cls) -> Home:
+        """Read `GPU_NET_HOME` and `GPU_NET_LANDING`; the default is `warehouse/data` in the project."""
+        root = Path(os.environ.get("GPU_NET_HOME") or PROJECT_ROOT / "warehouse" / "data").expanduser().absolute()
+        landing = os.environ.get("GPU_NET_LANDING")
+        return cls(root, Path(landing).expanduser().absolute() if landing else root / "raw")
+
+    @property
+    def build(self) -> Path:
+        """Private to the build: its database, dbt's artifacts, the verdict."""
+        return self.root / "build"
+
+    @property
+    def build_database(self) -> Path:
+        return self.build / "gpu_net.duckdb"
+
+    @property
+    def published(self) -> Path:
+        """Readable by others; `current` in it is a link to the newest version."""
+        return self.root / "published"
+
+    @property
+    def published_database(self) -> Path:
+        return self.published / "current" / "gpu_net.duckdb"
+
+    @property
+    def quarantine(self) -> Path:
+        return self.root / "quarantine"
+
+    @property
+    def config(self) -> Path:
+        return self.root / "config"
+
+    def create(self) -> Home:
+        """Make the folders: private ones for the owner only, `published` readable by all."""
+        previous = os.umask(0o077)
+        try:
+            for folder in (self.root, self.raw, self.build, self.quarantine, self.config):
+                folder.mkdir(parents=True, exist_ok=True)
+            if not self.published.exists():
+                self.published.mkdir()
+                self.published.chmod(0o755)
+                # readers must be able to reach `published` through the root, but not to list the root
+                self.root.chmod(0o711)
+        finally:
+            os.umask(previous)
+        return self
