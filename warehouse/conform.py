@@ -236,10 +236,7 @@ def _readings(column: Column, raw: pl.Series) -> Typed:
 
 def _suspects(name: str, values: pl.Series) -> pl.Series:
     """The rows that may be no reading: a mask that is cheap on millions of good ones."""
-    if name.endswith("_ratio"):
-        ceiling = RATIO_CEILING
-    else:
-        ceiling = BLANK_INT32 if NARROW_READINGS.search(name) else BLANK_DOUBLE
+    ceiling = RATIO_CEILING if name.endswith("_ratio") else BLANK_INT32 if NARROW_READINGS.search(name) else BLANK_DOUBLE
     return (values.is_nan() | (values < 0) | (values > ceiling) | (values == ceiling)).fill_null(False)
 
 
