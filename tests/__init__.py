@@ -1,0 +1,1 @@
+"""Tests show that each part keeps its word."""

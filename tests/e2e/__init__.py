@@ -1,0 +1,1 @@
+"""Whole paths: land, build, gate, publish."""

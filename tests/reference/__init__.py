@@ -1,0 +1,1 @@
+"""A slow, plain second implementation of the ledger, to check the SQL against."""

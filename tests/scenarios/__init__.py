@@ -1,0 +1,1 @@
+"""Small worlds with the arithmetic worked by hand, all landed into one build."""

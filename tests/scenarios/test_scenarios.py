@@ -1,0 +1,56 @@
+"""Every scenario's published tables say what its README works out by hand. One build serves all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.conftest import OWN_VARIABLES, run_module
+from tests.scenarios.worlds import Scenario, differences, land, scenarios
+
+CASES = [(scenario, path) for scenario in scenarios() for path in scenario.expected_files]
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The published database of all scenarios, landed, built, gated and published once."""
+    home = tmp_path_factory.mktemp("scenarios")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in OWN_VARIABLES:
+            patch.delenv(name, raising=False)
+        patch.setenv("GPU_NET_HOME", str(home))
+        land(scenarios())
+    done = run_module(home, "warehouse", "run")
+    assert done.returncode == 0, f"warehouse run left with {done.returncode}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+    with duckdb.connect(str(home / "published" / "current" / "gpu_net.duckdb"), read_only=True) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(("scenario", "expected"), CASES, ids=[f"{scenario.name}-{path.stem}" for scenario, path in CASES])
+def test_the_published_table_says_what_was_worked_by_hand(
+    published: duckdb.DuckDBPyConnection, scenario: Scenario, expected: Path
+) -> None:
+    assert differences(published, scenario, expected) == []
+
+
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.name)
+def test_a_scenario_works_its_numbers_by_hand_and_names_what_it_expects(scenario: Scenario) -> None:
+    assert len((scenario.folder / "README.md").read_text().split()) >= 20
+    assert scenario.raw_files
+    assert scenario.expected_files
+
+
+def test_every_hour_of_every_scenario_is_in_exactly_one_state(published: duckdb.DuckDBPyConnection) -> None:
+    """A device that is in inventory for a whole hour has an hour's microseconds in the ledger, never more."""
+    over = published.execute(
+        """
+        select hour_start_at, gpu_id, sum(gpu_microseconds)
+        from main.fct_gpu_ledger_hourly
+        group by all
+        having sum(gpu_microseconds) > 3600000000 or min(gpu_microseconds) <= 0
+        """
+    ).fetchall()
+    assert over == []
