@@ -1,0 +1,88 @@
+# Two commands on a fresh machine: `make demo` and `make test`. They need Python 3.11 or newer (with venv), make and a
+# C compiler; everything else is installed into .venv from requirement files in which every package is locked by hash.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+# one file per target platform would be missing after a half-finished install; this one is written last
+STAMP := $(VENV)/.installed
+
+# the shell this was started from may configure pip and uv for other projects (--user, --target, constraints, …): only
+# what says how to reach a package index is passed on
+INDEX_SETTINGS := PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST PIP_CERT PIP_CLIENT_CERT PIP_PROXY PIP_TIMEOUT \
+    PIP_DEFAULT_TIMEOUT PIP_RETRIES PIP_CACHE_DIR PIP_KEYRING_PROVIDER PIP_CONFIG_FILE \
+    UV_DEFAULT_INDEX UV_INDEX_URL UV_INDEX UV_EXTRA_INDEX_URL UV_CACHE_DIR UV_HTTP_TIMEOUT UV_NATIVE_TLS UV_SYSTEM_CERTS \
+    UV_INSECURE_HOST UV_KEYRING_PROVIDER UV_CONFIG_FILE UV_LINK_MODE UV_CONCURRENT_DOWNLOADS
+$(foreach name,$(filter-out $(INDEX_SETTINGS),$(filter PIP_% UV_%,$(.VARIABLES))),$(eval unexport $(name)))
+# the same for Python itself; without bytecode files every start of Airflow or dbt would compile thousands of modules anew
+unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONDONTWRITEBYTECODE PYTHONSAFEPATH VIRTUAL_ENV CONDA_PREFIX __PYVENV_LAUNCHER__
+export PIP_USER := 0
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PATH := $(BIN):$(PATH)
+
+.PHONY: help demo real test lint up down bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(STAMP) ## land a small made-up fleet, build, gate and publish it through Airflow's own DAG runs, print what it wastes
+	@$(BIN)/python -m demo
+
+real: $(STAMP) ## the same path on the real captures of ../shared/data/real, each system its own cluster
+	@$(BIN)/python -m tests.real.run
+
+test: $(STAMP) ## run all tests; those that need a server or a capture that is not here skip and say so
+	@$(BIN)/python -m pytest tests
+
+lint: $(STAMP) ## ruff (lint and format), mypy, sqlfluff, as pre-commit and CI do
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/sqlfluff lint --nocolor --disable-progress-bar --processes 2 dbt_project
+
+up: $(STAMP) ## start Airflow here (SQLite, this project's DAGs), print address and login
+	@$(BIN)/python -m dags.local.standalone up
+
+down: $(STAMP) ## end the Airflow that `make up` started
+	@$(BIN)/python -m dags.local.standalone down
+
+bench: $(STAMP) ## time landing and building one day of 1,000 GPUs against DuckDB's own scan
+	@$(BIN)/python -m bench
+
+lock: $(STAMP) ## renew the locked requirement files from pyproject.toml
+	@printf 'uv\nsetuptools>=77\n' | $(COMPILE) --universal - -o requirements/bootstrap.txt
+	@$(COMPILE) --universal pyproject.toml --all-extras -o requirements/dev.txt
+	@$(COMPILE) --universal pyproject.toml -c requirements/dev.txt -o requirements/base.txt
+	@$(COMPILE) --universal pyproject.toml --extra warehouse -c requirements/dev.txt -o requirements/warehouse.txt
+	@$(COMPILE) --universal pyproject.toml --extra warehouse --extra airflow -c requirements/dev.txt -o requirements/airflow.txt
+
+COMPILE := $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-strip-extras
+
+clean: ## remove what can be made again: .venv, caches, .demo, .real, dbt's artifacts (never GPU_NET_HOME)
+	@rm -rf $(VENV) .demo .real .mypy_cache .ruff_cache .pytest_cache .hypothesis dbt_project/target dbt_project/logs *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# redone when a lock changes; a half-built or broken .venv is built anew
+$(STAMP): requirements/bootstrap.txt requirements/dev.txt pyproject.toml
+	@set -e; \
+	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	    python=; \
+	    for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+	        if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; \
+	        then python=$$candidate; break; fi; \
+	    done; \
+	    if [ -z "$$python" ]; then \
+	        echo "GPU Net needs Python 3.11, 3.12 or 3.13 with its venv module (Debian: apt-get install python3-venv);" >&2; \
+	        echo "none was found. If it lies elsewhere: make PYTHON=/path/to/python3.11 …" >&2; exit 1; \
+	    fi; \
+	    echo "building $(VENV) with $$($$python --version); the first time takes some minutes"; \
+	    "$$python" -m venv --clear $(VENV); \
+	fi; \
+	index=$$($(BIN)/python -m pip config list 2>/dev/null | sed -n "s/^[a-z:]*\.index-url='\(.*\)'$$/\1/p" | tail -n 1); \
+	if [ -n "$$index" ] && [ -z "$$UV_DEFAULT_INDEX$$UV_INDEX_URL" ]; then export UV_DEFAULT_INDEX="$$index"; fi; \
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/bootstrap.txt; \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt; \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .; \
+	touch $(STAMP)
