@@ -1,0 +1,123 @@
+"""The hourly ledger of one world, computed slowly and in the open: the SQL must agree with it.
+
+Nothing here is SQL, nothing is approximate: time is integers, shares are fractions, and microseconds are rounded once
+per device and hour (section 1). Rules 6, 7 and 12 belong to a later issue. Where semantics.md leaves two readings the
+one taken is said where it is taken; the ones that matter most:
+
+- a sample lies *strictly inside* a hole of inventory if its whole interval does;
+- a device counts as last seen on a node by inventory records and samples, not by being held;
+- a drained node's devices take part in the ranking of the pool, and are out of service only while nobody holds them;
+- of a partly covered minute the uncovered part of an unrequested share is unallocated, the covered part at most 1 − activity;
+- a minute is active for a run if its part of it has active time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+from tests.reference.activity import roll_up, slot_spans
+from tests.reference.capacity import devices, drained_spans, inventory_spans, out_of_service_spans
+from tests.reference.holders import Hold, assign_pools, claims, held_spans, implied_holds, sightings_by_holding
+from tests.reference.intervals import Span, common, united, without
+from tests.reference.states import NOBODY, HeldMinute, Piece, held_minutes, run_pieces, unheld_pieces
+from tests.reference.world import HOUR_US, World
+
+Key = tuple[int, str, str, str, str, str, str]  # hour, device, slot, run, state, reason, signal
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    hour: int
+    gpu: str
+    slot_id: str
+    run_id: str
+    state: str
+    reason: str
+    signal: str
+    microseconds: int
+
+
+def ledger(world: World) -> list[LedgerRow]:
+    """The rows of the world's ledger; per device and hour they add up to its time in inventory exactly."""
+    return rounded(pieces(world))
+
+
+def pieces(world: World) -> list[Piece]:
+    """Every part of every device's time in inventory, exact."""
+    # section 2 and 3: who claims what, which devices are there and in service
+    known = devices(world)
+    exact, pool = claims(world)
+    inventory = inventory_spans(world, known, sightings_by_holding(world, known, exact, pool))
+    broken = {gpu: out_of_service_spans(world, device) for gpu, device in known.items()}
+    able = {gpu: without(inventory[gpu], broken[gpu]) for gpu in known}
+    held = exact + assign_pools(world, known, exact, pool, able, roll_up(world, known, able))
+    for gpu, device in known.items():
+        holding = united((hold.start, hold.end) for hold in held if hold.gpu == gpu)
+        broken[gpu] = united([*broken[gpu], *without(drained_spans(world, device), holding)])
+    in_service = {gpu: without(inventory[gpu], broken[gpu]) for gpu in known}
+
+    # section 4: what the samples say, minute by minute
+    minutes = roll_up(world, known, in_service)
+
+    # section 5: states
+    result: list[Piece] = []
+    parts: list[HeldMinute] = []
+    for gpu, device in known.items():
+        mine = [hold for hold in held if hold.gpu == gpu]
+        result += _out_of_service_pieces(gpu, slot_spans(device, common(inventory[gpu], broken[gpu])))
+        slots = slot_spans(device, in_service[gpu])
+        result += unheld_pieces(device, slots, mine, minutes)
+        parts += held_minutes(device, slots, mine, minutes)
+    starts = held_spans(world)
+    for run in world.runs:
+        of_run = [part for part in parts if part.run_id == run.run_id]
+        if of_run:
+            result += run_pieces(world, run, *starts[run.run_id], of_run)
+    return result + _implied_pieces(implied_holds(world, known, pool))
+
+
+def _out_of_service_pieces(gpu: str, slots: dict[object, list[Span]] | dict) -> list[Piece]:  # type: ignore[type-arg]
+    """Rule 1: in full, for every slot of the device."""
+    return [
+        Piece(hour, gpu, slot.slot_id, NOBODY, "out_of_service", "", "none", (end - start) * slot.fraction)
+        for slot, spans in slots.items()
+        for hour, start, end in _by_hour(spans)
+    ]
+
+
+def _implied_pieces(held: Iterable[Hold]) -> list[Piece]:
+    """Implied devices are in inventory only while held, and nobody observes them (suspended time is not looked at)."""
+    return [
+        Piece(hour, hold.gpu, hold.gpu, hold.run_id, "unobserved", "", "none", hold.share * (end - start))
+        for hold in held
+        for hour, start, end in _by_hour([(hold.start, hold.end)])
+    ]
+
+
+def _by_hour(spans: Iterable[Span]) -> list[tuple[int, int, int]]:
+    return [
+        (hour, max(start, hour), min(end, hour + HOUR_US))
+        for start, end in spans
+        for hour in range(start - start % HOUR_US, end, HOUR_US)
+    ]
+
+
+def rounded(found: Iterable[Piece]) -> list[LedgerRow]:
+    """Section 1: per device and hour each part is rounded down, what is left goes to the largest fractions."""
+    exact: dict[tuple[int, str], dict[Key, Fraction]] = {}
+    for piece in found:
+        parts = exact.setdefault((piece.hour, piece.gpu), {})
+        key = (piece.hour, piece.gpu, piece.slot_id, piece.run_id, piece.state, piece.reason, piece.signal)
+        parts[key] = parts.get(key, Fraction(0)) + piece.us
+    rows: list[LedgerRow] = []
+    for parts in exact.values():
+        whole = {key: floor(us) for key, us in parts.items()}
+        left_over = round(sum(parts.values(), Fraction(0))) - sum(whole.values())
+        by_fraction = sorted(parts, key=lambda key: (whole[key] - parts[key], key))
+        for key in by_fraction[:left_over]:
+            whole[key] += 1
+        rows += [LedgerRow(*key, microseconds=us) for key, us in whole.items() if us]
+    return sorted(rows, key=lambda row: (row.hour, row.gpu, row.slot_id, row.run_id, row.state, row.reason, row.signal))

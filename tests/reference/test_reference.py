@@ -1,0 +1,51 @@
+"""The reference itself, against the examples that semantics.md and the scenarios work by hand."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+
+import pytest
+
+from tests.reference.ledger import ledger
+from tests.reference.world import read_world, stamp
+from tests.scenarios.worlds import Scenario, scenarios
+
+EXPECTED = "fct_gpu_ledger_hourly"
+#: columns of an expected ledger that the reference does not know
+UNKNOWN = {"workload_id", "is_ghost", "cost", "currency", "cost_source", "gpu_model", "energy_kwh"}
+WITH_LEDGER = [scenario for scenario in scenarios() if (scenario.folder / "expected" / f"{EXPECTED}.csv").exists()]
+
+
+@pytest.mark.parametrize("scenario", WITH_LEDGER, ids=lambda scenario: scenario.name)
+def test_the_reference_gets_what_was_worked_by_hand(scenario: Scenario) -> None:
+    with (scenario.folder / "expected" / f"{EXPECTED}.csv").open(newline="") as text:
+        expected = list(csv.DictReader(text))
+    keys = [name for name in expected[0] if name not in UNKNOWN and name not in ("gpu_hours", "gpu_microseconds")]
+    want: Counter[tuple[str, ...]] = Counter()
+    for row in expected:
+        want[tuple(row[key] for key in keys)] += _microseconds(row)
+    have: Counter[tuple[str, ...]] = Counter()
+    for cluster in sorted(scenario.clusters):
+        world = read_world(scenario.folder / "raw", cluster)
+        nodes = {record.gpu: record.node for record in world.inventory}
+        for row in ledger(world):
+            named = {
+                "cluster": cluster,
+                "hour_start_at": stamp(row.hour),
+                "node": nodes.get(row.gpu) or row.gpu.removeprefix(f"{cluster}/").split("#")[0],
+                "gpu_id": row.gpu,
+                "slot_id": row.slot_id,
+                "run_id": row.run_id,
+                "state": row.state,
+                "state_reason": row.reason,
+                "signal_source": row.signal,
+            }
+            have[tuple(named[key] for key in keys)] += row.microseconds
+    assert have == want
+
+
+def _microseconds(row: dict[str, str]) -> int:
+    if row.get("gpu_microseconds"):
+        return int(row["gpu_microseconds"])
+    return round(float(row["gpu_hours"]) * 3_600_000_000)

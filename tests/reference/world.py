@@ -1,0 +1,302 @@
+"""A world: the landing-shape rows of one cluster, typed. Instants are integer microseconds since 1970-01-01 UTC."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+MICROSECOND = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SECOND_US = 1_000_000
+MINUTE_US = 60 * SECOND_US
+HOUR_US = 60 * MINUTE_US
+DAY_US = 24 * HOUR_US
+GIB = 2**30
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Sample:
+    gpu: str
+    slot: str | None  # None: the reading speaks for the whole device
+    node: str
+    source: str
+    start: int
+    end: int
+    activity: float | None
+    signal: str
+    memory: int | None
+    memory_total: int | None
+    power: float | None
+    temperature: float | None
+    clock: float | None
+    clock_reference: float | None
+    reasons: int
+    xid: int | None
+
+
+@dataclass(frozen=True)
+class InventoryRecord:
+    gpu: str
+    node: str
+    slot: str | None
+    compute_slices: int | None
+    card_slices: int
+    memory_total: int | None
+    is_lost: bool
+    at: int
+
+
+@dataclass(frozen=True)
+class NodeState:
+    node: str
+    state: str
+    start: int
+    end: int | None
+
+
+@dataclass(frozen=True)
+class Run:
+    run_id: str
+    job_id: str
+    scheduler: str
+    start: int | None
+    end: int | None
+    observed: int
+    gpu_count: float | None
+    share: float | None
+    nodes: tuple[str, ...]
+    suspended_us: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class RunGpu:
+    job_id: str
+    node: str
+    gpu: str | None
+    slot: str | None
+    count: float
+    share: float | None
+    start: int
+    end: int | None
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process seen on a device; `job` is the job id or pod uid it belongs to, where the source knows."""
+
+    gpu: str
+    node: str
+    at: int
+    job: str | None
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An interval in which requests waited before a server of the run `job_id`'s service."""
+
+    job_id: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class World:
+    cluster: str
+    samples: Sequence[Sample]
+    inventory: Sequence[InventoryRecord]
+    node_states: Sequence[NodeState]
+    runs: Sequence[Run]
+    run_gpus: Sequence[RunGpu]
+    processes: Sequence[Process]
+    waiting: Sequence[Waiting]
+    scheduler_through: int | None
+    telemetry_through: int | None
+
+
+def read_world(folder: Path, cluster: str) -> World:
+    """The world of a folder of `<landing_table>.csv` files."""
+    tables: dict[str, list[Row]] = {}
+    for path in sorted(folder.glob("*.csv")):
+        with path.open(newline="") as text:
+            tables[path.stem] = [row for row in csv.DictReader(text) if row.get("cluster", cluster) == cluster]
+    return make_world(cluster, tables)
+
+
+def make_world(cluster: str, tables: Mapping[str, Sequence[Row]]) -> World:
+    """Type the rows; of two rows with one key the later one stands."""
+    samples = {(s.gpu, s.slot, s.source, s.start): s for s in map(_sample, tables.get("gpu_samples", ()))}
+    inventory = {(r.gpu, r.slot, r.at): r for r in map(_inventory, tables.get("gpu_inventory", ()))}
+    states = {(s.node, s.state, s.start): s for s in map(_node_state, tables.get("node_states", ()))}
+    run_gpus = {(r.job_id, r.node, r.gpu, r.slot, r.start): r for r in map(_run_gpu, tables.get("run_gpus", ()))}
+    through = {name: _last_instant(rows) for name, rows in tables.items()}
+    return World(
+        cluster,
+        sorted(samples.values(), key=lambda s: (s.gpu, s.slot or "", s.source, s.start)),
+        sorted(inventory.values(), key=lambda r: (r.gpu, r.at, r.slot or "")),
+        sorted(states.values(), key=lambda s: (s.node, s.start, s.state)),
+        _attempts(_run(cluster, row) for row in tables.get("runs", ())),
+        list(run_gpus.values()),
+        [_process(row) for row in tables.get("gpu_processes", ())],
+        [_waiting(row) for row in tables.get("inference_usage", ()) if float(row.get("waiting_requests") or 0) > 0],
+        _latest(through.get(name) for name in ("runs", "run_gpus", "nodes", "node_states")),
+        _latest(through.get(name) for name in ("gpu_samples", "gpu_processes", "gpu_inventory", "node_samples")),
+    )
+
+
+def instant(text: str) -> int:
+    """ISO 8601 with an offset → microseconds."""
+    return (datetime.fromisoformat(text).astimezone(UTC) - EPOCH) // MICROSECOND
+
+
+def stamp(at: int) -> str:
+    """Microseconds → ISO 8601, `Z`, with a fraction of a second only where there is one."""
+    return (EPOCH + timedelta(microseconds=at)).replace(tzinfo=None).isoformat() + "Z"
+
+
+def _attempts(runs: Iterable[Run]) -> list[Run]:
+    """Section 3: one run per attempt, the row observed last stands."""
+    latest: dict[str, Run] = {}
+    for run in runs:
+        if run.run_id not in latest or run.observed >= latest[run.run_id].observed:
+            latest[run.run_id] = run
+    return sorted(latest.values(), key=lambda run: run.run_id)
+
+
+def _sample(row: Row) -> Sample:
+    start = instant(row["interval_start_at"])
+    activity, signal = None, "none"
+    for column, name in (
+        ("sm_active_ratio", "sm_active"),
+        ("graphics_engine_active_ratio", "graphics_engine_active"),
+        ("gpu_utilization_ratio", "gpu_utilization"),
+    ):
+        value = _reading(row.get(column))
+        # section 4: readings up to 1.02 are clipped, above they are unusable and the next signal is tried
+        if value is not None and 0 <= value <= 1.02:
+            activity, signal = min(value, 1.0), name
+            break
+    application, maximum = _reading(row.get("sm_clock_application_mhz")), _reading(row.get("sm_clock_max_mhz"))
+    return Sample(
+        gpu=row["gpu_uuid"],
+        slot=row.get("slot_uuid") or None,
+        node=row["node"],
+        source=row.get("source") or "import",
+        start=start,
+        end=start + int(row["interval_ms"]) * 1000,
+        activity=activity,
+        signal=signal,
+        memory=_whole(row.get("memory_used_bytes")),
+        memory_total=_whole(row.get("memory_total_bytes")),
+        power=_reading(row.get("power_watts")),
+        temperature=_reading(row.get("temperature_celsius")),
+        clock=_reading(row.get("sm_clock_mhz")),
+        clock_reference=application or maximum,
+        reasons=_whole(row.get("clock_event_reasons")) or 0,
+        xid=_whole(row.get("xid")),
+    )
+
+
+def _inventory(row: Row) -> InventoryRecord:
+    return InventoryRecord(
+        gpu=row["gpu_uuid"],
+        node=row["node"],
+        slot=row.get("slot_uuid") or None,
+        compute_slices=_whole(row.get("compute_slices")),
+        card_slices=_whole(row.get("card_slices")) or 7,
+        memory_total=_whole(row.get("memory_total_bytes")),
+        is_lost=(row.get("is_lost") or "").lower() == "true",
+        at=instant(row["seen_at"]),
+    )
+
+
+def _node_state(row: Row) -> NodeState:
+    return NodeState(row["node"], row["state"], instant(row["started_at"]), _instant_or_none(row.get("ended_at")))
+
+
+def _run(cluster: str, row: Row) -> Run:
+    start = _instant_or_none(row.get("started_at"))
+    run_id = f"{cluster}/{row['job_id']}"
+    if row["scheduler"] != "kubernetes" and start is not None:
+        run_id += f"@{stamp(start)}"
+    return Run(
+        run_id=run_id,
+        job_id=row["job_id"],
+        scheduler=row["scheduler"],
+        start=start,
+        end=_instant_or_none(row.get("ended_at")),
+        observed=instant(row["observed_at"]),
+        gpu_count=_reading(row.get("gpu_count")),
+        share=_reading(row.get("share_ratio")),
+        nodes=tuple(name for name in (row.get("node_list") or "").split(",") if name),
+        suspended_us=round(float(row.get("suspended_seconds") or 0) * SECOND_US),
+        kind=_kind(row),
+    )
+
+
+def _kind(row: Row) -> str:
+    """Section 3: the kind of a workload without a rule and without inference telemetry."""
+    if "interactive" in (row.get("labels") or "") or "jupyter" in row["name"].lower():
+        return "interactive"
+    if row.get("owner_kind") == "CronJob":
+        return "batch"
+    if row["scheduler"] == "slurm" or row.get("owner_kind") in ("Job", "PyTorchJob", "RayJob"):
+        return "training"
+    return "unknown"
+
+
+def _run_gpu(row: Row) -> RunGpu:
+    return RunGpu(
+        job_id=row["job_id"],
+        node=row["node"],
+        gpu=row.get("gpu_uuid") or None,
+        slot=row.get("slot_uuid") or None,
+        count=float(row["gpu_count"]),
+        share=_reading(row.get("share_ratio")),
+        start=instant(row["started_at"]),
+        end=_instant_or_none(row.get("ended_at")),
+    )
+
+
+def _process(row: Row) -> Process:
+    return Process(row["gpu_uuid"], row["node"], instant(row["seen_at"]), row.get("job_id") or row.get("pod_uid") or None)
+
+
+def _waiting(row: Row) -> Waiting:
+    start = instant(row["interval_start_at"])
+    return Waiting(row.get("job_id") or "", start, start + int(row["interval_ms"]) * 1000)
+
+
+def _last_instant(rows: Sequence[Row]) -> int | None:
+    """The last instant a table's rows name: the end of an interval, else the latest of all instants."""
+    if rows and "interval_ms" in rows[0]:
+        return max(instant(row["interval_start_at"]) + int(row["interval_ms"]) * 1000 for row in rows)
+    return _latest(_instant_or_none(value) for row in rows for name, value in row.items() if name.endswith("_at"))
+
+
+def _latest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _instant_or_none(text: str | None) -> int | None:
+    return instant(text) if text else None
+
+
+def _reading(text: str | None) -> float | None:
+    """A number, or None for what is no number, NaN, negative or a DCGM blank (all of them far above any reading here)."""
+    try:
+        value = float(text or "nan")
+    except ValueError:
+        return None
+    return None if math.isnan(value) or value < 0 or value >= 140737488355328.0 else value
+
+
+def _whole(text: str | None) -> int | None:
+    value = _reading(text)
+    return None if value is None else int(value)
