@@ -1,0 +1,1 @@
+"""Slurm: what `sacct` says of jobs, what `scontrol` says of nodes."""

@@ -1,0 +1,83 @@
+"""Slurm's instants and durations: local, with offset or in epoch seconds; `5-23:01:30`, `32:22.545`, minutes."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+#: what Slurm writes where there is no instant or no limit
+NOTHING = frozenset({"", "unknown", "none", "n/a", "invalid", "unlimited", "partition_limit", "not set", "infinite"})
+
+_EPOCH = re.compile(r"\d{1,11}")
+_DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
+#: instants beyond these years are no job's (naive datetimes end at 9999)
+_FIRST, _LAST = datetime(1990, 1, 1), datetime(2200, 1, 1)
+
+
+class AmbiguousTimeError(ValueError):
+    """A local time that two instants share: the hour a clock repeats in autumn."""
+
+
+def parse_time(text: str, zone: ZoneInfo | None) -> datetime | None:
+    """An instant as naive UTC; None for `Unknown`, `None`, 0 and the like. A time without offset is read in `zone`.
+
+    Raises AmbiguousTimeError in a repeated hour, ValueError for a time that never was and for anything else; both say what helps.
+    """
+    text = text.strip()
+    if text.lower() in NOTHING or text == "0":
+        return None
+    if _EPOCH.fullmatch(text):
+        return _plausible(datetime(1970, 1, 1) + timedelta(seconds=int(text)), text)
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no time; save with SLURM_TIME_FORMAT=%s (epoch) or in ISO 8601") from None
+    if instant.tzinfo is None:
+        instant = _localized(instant, zone or ZoneInfo("UTC"))
+    try:
+        instant = instant.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise ValueError(f"{text!r} is no time of a job") from None
+    return _plausible(instant, text)
+
+
+def is_local(text: str) -> bool:
+    """Whether this is a time that needs a zone to be an instant."""
+    return re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?", text.strip()) is not None
+
+
+def parse_duration(text: str) -> float | None:
+    """Seconds of `[D-][HH:]MM:SS[.fff]` or of a bare number of seconds; None for `UNLIMITED` and the like."""
+    text = text.strip()
+    if text.lower() in NOTHING:
+        return None
+    if re.fullmatch(r"\d{1,12}(\.\d+)?", text):
+        return float(text)
+    match = _DURATION.fullmatch(text)
+    if not match or len(text) > 40:
+        raise ValueError(f"{text!r} is no duration; it looks like 1-02:03:04")
+    days, hours, minutes, seconds = match.groups()
+    return int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)
+
+
+def _localized(instant: datetime, zone: ZoneInfo) -> datetime:
+    first, second = instant.replace(tzinfo=zone, fold=0), instant.replace(tzinfo=zone, fold=1)
+    try:
+        if first.utcoffset() == second.utcoffset():
+            return first
+        exists = first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == instant
+    except OverflowError:
+        raise ValueError(f"{instant.isoformat()} is no time of a job") from None
+    if exists:
+        raise AmbiguousTimeError(
+            f"{instant.isoformat()} is two instants in {zone.key}: the clock repeats that hour; "
+            "save with TZ=UTC or SLURM_TIME_FORMAT=%s and name no zone"
+        )
+    raise ValueError(f"{instant.isoformat()} never was in {zone.key}: the clock skips that hour; is --time-zone right?")
+
+
+def _plausible(instant: datetime, text: str) -> datetime:
+    if not _FIRST <= instant <= _LAST:
+        raise ValueError(f"{text!r} is no time of a job: it lies outside 1990 to 2200")
+    return instant
