@@ -42,7 +42,9 @@ class PoolHold:
 def clip(world: World) -> int | None:
     """Section 1: where a run without an end is clipped."""
     scheduler, telemetry = world.scheduler_through, world.telemetry_through
-    if scheduler is None or telemetry is None or not 0 < scheduler - telemetry <= WAIT_US:
+    if scheduler is None:
+        return telemetry
+    if telemetry is None or not 0 < scheduler - telemetry <= WAIT_US:
         return scheduler
     return telemetry
 

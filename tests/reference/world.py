@@ -136,12 +136,13 @@ def make_world(cluster: str, tables: Mapping[str, Sequence[Row]]) -> World:
     states = {(s.node, s.state, s.start): s for s in map(_node_state, tables.get("node_states", ()))}
     run_gpus = {(r.job_id, r.node, r.gpu, r.slot, r.start): r for r in map(_run_gpu, tables.get("run_gpus", ()))}
     through = {name: _last_instant(rows) for name, rows in tables.items()}
+    serving = {row["job_id"] for row in tables.get("inference_usage", ()) if row.get("job_id")}
     return World(
         cluster,
         sorted(samples.values(), key=lambda s: (s.gpu, s.slot or "", s.source, s.start)),
         sorted(inventory.values(), key=lambda r: (r.gpu, r.at, r.slot or "")),
         sorted(states.values(), key=lambda s: (s.node, s.start, s.state)),
-        _attempts(_run(cluster, row) for row in tables.get("runs", ())),
+        _attempts(_run(cluster, row, row["job_id"] in serving) for row in tables.get("runs", ())),
         list(run_gpus.values()),
         [_process(row) for row in tables.get("gpu_processes", ())],
         [_waiting(row) for row in tables.get("inference_usage", ()) if float(row.get("waiting_requests") or 0) > 0],
@@ -220,7 +221,7 @@ def _node_state(row: Row) -> NodeState:
     return NodeState(row["node"], row["state"], instant(row["started_at"]), _instant_or_none(row.get("ended_at")))
 
 
-def _run(cluster: str, row: Row) -> Run:
+def _run(cluster: str, row: Row, is_serving: bool) -> Run:
     start = _instant_or_none(row.get("started_at"))
     run_id = f"{cluster}/{row['job_id']}"
     if row["scheduler"] != "kubernetes" and start is not None:
@@ -236,7 +237,7 @@ def _run(cluster: str, row: Row) -> Run:
         share=_reading(row.get("share_ratio")),
         nodes=tuple(name for name in (row.get("node_list") or "").split(",") if name),
         suspended_us=round(float(row.get("suspended_seconds") or 0) * SECOND_US),
-        kind=_kind(row),
+        kind="inference" if is_serving else _kind(row),
     )
 
 
