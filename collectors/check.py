@@ -1,0 +1,221 @@
+"""`python -m collectors check`: what this machine can see, one line each, with the remedy for what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+
+from collectors.dcgm.client import without_credentials
+from warehouse.home import Home
+
+#: below this much room a landing is likely to fail soon: a day of 1,000 GPUs at 10 s is about 0.5 GB
+LOW_SPACE_BYTES = 2 << 30
+TIMEOUT_SECONDS = 3.0
+
+#: command → what it is for
+COMMANDS = {
+    "sacct": "Slurm's accounting: `collectors slurm`",
+    "scontrol": "Slurm's node states and GPU indices: `collectors slurm`",
+    "sinfo": "Slurm's node states: `collectors slurm`",
+    "kubectl": "Kubernetes pods and nodes",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. `status` is `ok`, `missing` (something cannot be collected here) or `failed` (nothing can)."""
+
+    name: str
+    status: str
+    detail: str
+    remedy: str = ""
+
+    def line(self) -> str:
+        mark = {"ok": "ok     ", "missing": "missing", "failed": "FAILED "}[self.status]
+        return f"{mark}  {self.name}: {self.detail}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+def look_at_gpus(load: Callable[[], Any] | None = None) -> list[Finding]:
+    """What NVML answers: the devices, and whether MIG hides their utilisation."""
+    try:
+        nvml = (load or _pynvml)()
+    except ImportError:
+        return [Finding("nvml", "missing", "nvidia-ml-py is not installed", "pip install nvidia-ml-py")]
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        remedy = (
+            "on a GPU host install NVIDIA's driver and load it (modprobe nvidia); in a container pass the GPUs in; "
+            "elsewhere collect from dcgm-exporter or saved files"
+        )
+        return [Finding("nvml", "missing", f"no driver answers ({error})", remedy)]
+    try:
+        return _devices(nvml)
+    except nvml.NVMLError as error:
+        return [
+            Finding("nvml", "missing", f"the driver does not tell its devices ({error})", "run nvidia-smi and read its message")
+        ]
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _pynvml() -> Any:
+    import pynvml
+
+    return pynvml
+
+
+def _devices(nvml: Any) -> list[Finding]:
+    handles = []
+    lost = []
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            handles.append(nvml.nvmlDeviceGetHandleByIndex(index))
+        except nvml.NVMLError as error:
+            lost.append(f"GPU {index} ({error})")
+    names: dict[str, int] = {}
+    split = 0
+    for handle in handles:
+        name = nvml.nvmlDeviceGetName(handle)
+        names[str(name)] = names.get(str(name), 0) + 1
+        split += _is_split(nvml, handle)
+    listed = ", ".join(f"{count} × {name}" for name, count in sorted(names.items())) or "no device"
+    driver = nvml.nvmlSystemGetDriverVersion()
+    findings = [Finding("nvml", "ok" if handles else "missing", f"{listed}, driver {driver}")]
+    if lost:
+        findings.append(
+            Finding("gpus", "missing", f"not readable: {', '.join(lost)}", "see dmesg for Xid; reset or replace the card")
+        )
+    if split:
+        remedy = "collect from dcgm-exporter (DCGM_FI_PROF_GR_ENGINE_ACTIVE) or, on Hopper and later, through GPM"
+        findings.append(Finding("mig", "missing", f"on for {split} GPUs: NVML and nvidia-smi give no utilisation", remedy))
+    return findings
+
+
+def _is_split(nvml: Any, handle: Any) -> bool:
+    try:
+        current, _ = nvml.nvmlDeviceGetMigMode(handle)
+    except nvml.NVMLError:  # a card that cannot be split
+        return False
+    return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def look_for_commands() -> list[Finding]:
+    """Which scheduler commands are on the path; they are not run."""
+    findings = []
+    for command, purpose in COMMANDS.items():
+        place = shutil.which(command)
+        remedy = "" if place else "run where it is installed, or land its saved output"
+        findings.append(Finding(command, "ok" if place else "missing", place or f"not on the path ({purpose})", remedy))
+    return findings
+
+
+def look_at_endpoint(name: str, url: str | None, option: str, path: str = "") -> Finding:
+    """Whether an address answers. One that nobody gave is missing, not wrong."""
+    if not url:
+        return Finding(name, "missing", "no address given", f"give {option}, or set {_variable(option)}")
+    shown = without_credentials(url)
+    target = url.rstrip("/") + path
+    try:
+        if not target.startswith(("http://", "https://")):
+            raise ValueError("not an http or https address")
+        with urllib.request.urlopen(target, timeout=TIMEOUT_SECONDS) as response:
+            start = response.read(65_536)
+    except urllib.error.HTTPError as error:
+        return Finding(name, "missing", f"{shown} answers {error.code} {error.reason}", f"correct the address in {option}")
+    except Exception as error:  # whatever a stranger's server does, the other lines still print
+        reason = getattr(error, "reason", error)
+        return Finding(
+            name, "missing", f"{shown} cannot be reached ({reason})", "start it, open the port, or correct the address"
+        )
+    if name == "dcgm-exporter" and b"DCGM_" not in start.upper():
+        return Finding(name, "missing", f"{shown} answers, but without a DCGM field", "is it the /metrics of dcgm-exporter?")
+    return Finding(name, "ok", shown)
+
+
+def _variable(option: str) -> str:
+    return "GPU_NET_" + option.removeprefix("--").upper().replace("-", "_")
+
+
+def look_at_landing_root(home: Home) -> Finding:
+    """Whether rows can be written where they belong, and how much room there is."""
+    existing = next(folder for folder in (home.raw, *home.raw.parents) if folder.exists())
+    remedy = "set GPU_NET_HOME (or GPU_NET_LANDING) to a folder this user may write to"
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        return Finding("landing root", "failed", f"{home.raw} cannot be written ({error.strerror})", remedy)
+    free = shutil.disk_usage(existing).free
+    detail = f"{home.raw}{'' if home.raw.exists() else ' (made on the first landing)'}, {free / 2**30:.1f} GiB free"
+    if free < LOW_SPACE_BYTES:
+        return Finding("landing root", "missing", detail, "make room, or set GPU_NET_HOME to a larger disk")
+    return Finding("landing root", "ok", detail)
+
+
+def look_at_settings() -> list[Finding]:
+    """The settings that decide what lands, never their secret values."""
+    cluster = os.environ.get("GPU_NET_CLUSTER")
+    has_key = bool(os.environ.get("GPU_NET_USER_KEY"))
+    return [
+        Finding("GPU_NET_CLUSTER", "ok", cluster)
+        if cluster
+        else Finding("GPU_NET_CLUSTER", "missing", "not set", "set it, or give --cluster with each command"),
+        Finding("GPU_NET_USER_KEY", "ok", "set: users are landed as keyed hashes")
+        if has_key
+        else Finding(
+            "GPU_NET_USER_KEY", "missing", "not set: users are not landed", "set it to a secret of your own to tell users apart"
+        ),
+    ]
+
+
+def look(dcgm_urls: Iterable[str], prometheus_url: str | None, home: Home) -> list[Finding]:
+    """Everything in the order in which a person would ask."""
+    exporters = [look_at_endpoint("dcgm-exporter", url, "--dcgm-url") for url in list(dcgm_urls) or [None]]
+    return [
+        *look_at_gpus(),
+        *exporters,
+        look_at_endpoint("prometheus", prometheus_url, "--prometheus-url", "/api/v1/status/buildinfo"),
+        *look_for_commands(),
+        Finding("saved files", "ok", "dcgm, slurm, billing and import read them anywhere"),
+        look_at_landing_root(home),
+        *look_at_settings(),
+    ]
+
+
+@click.command("check")
+@click.option(
+    "--dcgm-url",
+    "dcgm_urls",
+    multiple=True,
+    envvar="GPU_NET_DCGM_URL",
+    help="A dcgm-exporter, http://HOST:9400/metrics; may be repeated [GPU_NET_DCGM_URL, separated by spaces].",
+)
+@click.option("--prometheus-url", envvar="GPU_NET_PROMETHEUS_URL", help="A Prometheus-compatible API [GPU_NET_PROMETHEUS_URL].")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.option("--cluster", envvar="GPU_NET_CLUSTER", help="Checked as if GPU_NET_CLUSTER were set.")
+def check(dcgm_urls: tuple[str, ...], prometheus_url: str | None, as_json: bool, cluster: str | None) -> None:
+    """Say what this machine can see, and what to do about what it cannot.
+
+    Nothing is collected or written. Exit 1 if nothing could be landed here, else 0, whatever is missing.
+    """
+    if cluster:
+        os.environ["GPU_NET_CLUSTER"] = cluster
+    findings = look(dcgm_urls, prometheus_url, Home.from_environment())
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
+    else:
+        for finding in findings:
+            click.echo(finding.line())
+    if any(finding.status == "failed" for finding in findings):
+        sys.exit(1)

@@ -1,0 +1,84 @@
+"""Metrics text as exporters write it: bytes in, samples with their line out, whatever state the file is in."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from collectors.command import SourceFailed
+from warehouse.conform import MALFORMED, Reject, redact
+
+#: a scrape of a node is some 100 KB; more than this is another kind of file
+TEXT_LIMIT = 512 << 20
+#: the parser's time grows with the square of a line's length
+LINE_LIMIT = 16_384
+EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One line: a metric's value, and its own time where the line carries one."""
+
+    line: int
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    at: datetime | None
+
+
+def decode(data: bytes, file: str) -> str:
+    """The bytes as text: gzip unpacked, a byte-order mark taken off, bytes that are no UTF-8 kept as surrogates.
+
+    Raises SourceFailed where the packing is broken or the text is larger than any scrape.
+    """
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(TEXT_LIMIT + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise SourceFailed(f"{file}: the gzip data is broken ({error}); fetch it again") from error
+    if len(data) > TEXT_LIMIT:
+        raise SourceFailed(f"{file}: larger than {TEXT_LIMIT >> 20} MiB, which is no scrape; give the scrapes one by one")
+    return data.decode("utf-8-sig", "surrogateescape")
+
+
+def read_samples(text: str, file: str) -> tuple[list[Sample], list[Reject]]:
+    """Every sample line of the text, and a reject for each line that is none.
+
+    Lines are parsed one by one, so that a cut or garbled line costs that line and not the scrape, and so that names
+    stay as written (a TYPE line `counter` makes the parser append `_total`).
+    """
+    samples: list[Sample] = []
+    rejects: list[Reject] = []
+    # OpenMetrics ends in `# EOF` and counts its times in seconds, the older text format in milliseconds
+    unit = 1000.0 if text.rstrip().endswith("# EOF") else 1.0
+    for number, raw in enumerate(text.split("\n"), start=1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        try:
+            samples.append(_parse_line(line, number, unit))
+        except (ValueError, IndexError, OverflowError, TypeError) as error:
+            readable = line.encode("utf-8", "replace").decode()
+            detail = f"no metrics line ({redact(str(error) or 'cut or garbled', 120)})"
+            rejects.append(Reject(file, number, MALFORMED, detail.encode("utf-8", "replace").decode(), redact(readable)))
+    return samples, rejects
+
+
+def _parse_line(line: str, number: int, unit: float) -> Sample:
+    if len(line) > LINE_LIMIT:
+        raise ValueError(f"longer than {LINE_LIMIT} characters")
+    if any("\udc80" <= character <= "\udcff" for character in line) or "\0" in line:
+        raise ValueError("not UTF-8 text")
+    for family in text_string_to_metric_families(line + "\n"):
+        for name, labels, value, timestamp, *_ in family.samples:
+            at = None if timestamp is None else EPOCH + timedelta(seconds=float(timestamp) * unit)
+            if at is not None and not 2000 <= at.year < 2200:
+                raise ValueError(f"time {at:%Y-%m-%d}: neither milliseconds nor, in OpenMetrics, seconds since 1970")
+            return Sample(number, name, labels, float(value), at)
+    raise ValueError("no sample in it")
