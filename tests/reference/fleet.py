@@ -282,9 +282,7 @@ def _exact_runs(dice: random.Random, fleet: Fleet, node: str, card: Card, slot: 
 
 def _run(dice: random.Random, fleet: Fleet, job: str, node: str, start: int, until: int, end: int, **cells: object) -> bool:
     """Add a run; whether the scheduler closed it. The row that told of it while it ran is there as well, now and then."""
-    scheduler, owner = dice.choice(
-        (("slurm", None), ("kubernetes", "Job"), ("kubernetes", "ReplicaSet"), ("kubernetes", "CronJob"))
-    )
+    owner = dice.choice((None, "Job", "ReplicaSet", "CronJob"))
     closes = dice.random() < 0.9 and until < end
     suspended = round(dice.uniform(0, 600)) if dice.random() < 0.1 else 0
     common: dict[str, object] = {
