@@ -13,6 +13,7 @@ COMMANDS = {
     "slurm": "collectors.slurm.collect:slurm",
     "billing": "collectors.billing.collect:billing",
     "import": "collectors.tables.collect:import_table",
+    "incoming": "collectors.incoming:incoming",
 }
 
 

@@ -1,0 +1,110 @@
+"""`python -m collectors incoming`: land the files that others have dropped into `$GPU_NET_HOME/incoming`.
+
+    incoming/<landing table>/[<cluster>/]FILE    rows in the landing shape, as `import` reads them
+    incoming/slurm/<cluster>/FILE                saved `sacct` output
+    incoming/dcgm/<cluster>/FILE                 dcgm-exporter scrapes, the time in the name (2026-11-01T00-00-00Z.prom)
+    incoming/billing/FILE                        FOCUS bills
+
+A file that landed moves to `incoming/done/` under the same path. One that could not be read stays where it is, is tried
+again and keeps the command failing until somebody looks. Names that begin with a dot or end in `.tmp` or `.part` are left
+alone: write under such a name and rename when the file is whole.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from collectors.command import FAILED, LANDED, QUARANTINED, WRONG_USAGE
+from warehouse.home import Home
+from warehouse.landing_shape import TABLES
+
+DONE = "done"
+#: folder → the collector's arguments before the files; a folder of any landing table goes to `import`
+NATIVE = {"slurm": ("slurm", "--sacct-file"), "dcgm": ("dcgm",), "billing": ("billing",)}
+KINDS = ("tables", *NATIVE)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Files that one call of a collector takes; `arguments` are the call's, without the files."""
+
+    kind: str
+    arguments: tuple[str, ...]
+    files: tuple[Path, ...]
+
+
+def deliveries(home: Home, kinds: Sequence[str] = KINDS) -> list[Delivery]:
+    """What waits in `incoming`, by folder; scrapes of one cluster together, since their counters need each other."""
+    found: list[Delivery] = []
+    for folder in sorted(path for path in _incoming(home).glob("*") if path.is_dir()):
+        kind = folder.name if folder.name in NATIVE else "tables"
+        if kind not in kinds or folder.name == DONE:
+            continue
+        if kind == "tables" and folder.name not in TABLES:
+            raise click.UsageError(f"{folder}: no landing table and no source of that name; one of {_names()} is meant?")
+        for cluster, files in _by_cluster(folder):
+            arguments = NATIVE.get(folder.name, ("import", folder.name))
+            options = ("--cluster", cluster) if cluster else ()
+            call = (arguments[0], *options, *arguments[1:])
+            groups = [files] if kind == "dcgm" else [(file,) for file in files]
+            found += [Delivery(kind, call, tuple(group)) for group in groups]
+    return found
+
+
+def land(delivery: Delivery, home: Home) -> int:
+    """Call the collector and move the files away where they landed; its exit code."""
+    from collectors.__main__ import main
+
+    try:
+        main.main([*delivery.arguments, *map(str, delivery.files)], prog_name="python -m collectors", standalone_mode=False)
+        code = LANDED
+    except click.ClickException as error:
+        click.echo(f"{delivery.files[0]}: {error.format_message()}", err=True)
+        code = WRONG_USAGE
+    except SystemExit as end:
+        code = int(end.code or 0)
+    if code in (LANDED, QUARANTINED):
+        for file in delivery.files:
+            target = _incoming(home) / DONE / file.relative_to(_incoming(home))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
+    return code
+
+
+def _incoming(home: Home) -> Path:
+    return home.root / "incoming"
+
+
+def _by_cluster(folder: Path) -> Iterator[tuple[str | None, list[Path]]]:
+    """Files directly in the folder (None), then those of each subfolder, which names the cluster; sorted."""
+    places = [(None, folder), *((path.name, path) for path in sorted(folder.iterdir()) if path.is_dir())]
+    for cluster, place in places:
+        files = place.glob("*") if cluster is None else place.rglob("*")
+        whole = sorted(path for path in files if path.is_file() and not _is_unfinished(path))
+        if whole:
+            yield cluster, whole
+
+
+def _is_unfinished(path: Path) -> bool:
+    return path.name.startswith(".") or path.suffix in (".tmp", ".part")
+
+
+def _names() -> str:
+    return ", ".join([*NATIVE, *sorted(TABLES)])
+
+
+@click.command("incoming")
+@click.argument("kinds", nargs=-1, type=click.Choice(KINDS))
+def incoming(kinds: tuple[str, ...]) -> None:
+    """Land the files dropped into GPU_NET_HOME/incoming (all KINDS, or those named)."""
+    home = Home.from_environment().create()
+    codes = {land(delivery, home) for delivery in deliveries(home, kinds or KINDS)}
+    if not codes:
+        click.echo(f"incoming: nothing waits in {_incoming(home)}")
+    failed = codes - {LANDED, QUARANTINED}
+    sys.exit(FAILED if failed else QUARANTINED if QUARANTINED in codes else LANDED)

@@ -1,0 +1,57 @@
+"""### Land dropped files
+
+Lands what others have put into `$GPU_NET_HOME/incoming` and moves it to `incoming/done`: files in the landing shape
+(`incoming/<table>/`), saved `sacct` output (`incoming/slurm/<cluster>/`), dcgm-exporter scrapes
+(`incoming/dcgm/<cluster>/`), FOCUS bills (`incoming/billing/`). A kind of which nothing waits is skipped.
+
+**Owner**: gpu-net. **When it fails**: the file named in the log could not be read and is still in `incoming`; nothing
+of it has landed, all others have. Repair or remove it and clear the task. Rows that broke the landing shape do not fail
+the task: they are in `quarantine/` with file, line and reason, and counted in `fct_collection_runs`.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import Asset, CronTriggerTimetable, dag, task
+from gpu_net_steps import (
+    DEFAULT_ARGS,
+    LANDED,
+    QUARANTINED,
+    RAW_BILLING,
+    RAW_DCGM,
+    RAW_IMPORT,
+    RAW_SLURM,
+    START_DATE,
+    run_command,
+)
+
+#: kind of file → the asset that its landing renews
+ASSETS: dict[str, Asset] = {"tables": RAW_IMPORT, "slurm": RAW_SLURM, "dcgm": RAW_DCGM, "billing": RAW_BILLING}
+
+
+@dag(
+    schedule=CronTriggerTimetable("10 * * * *", timezone="UTC"),
+    start_date=START_DATE,
+    catchup=False,
+    max_active_runs=1,
+    default_args=DEFAULT_ARGS,
+    doc_md=__doc__,
+    tags=["layer:landing", "source:incoming", "impact:tier_2"],
+)
+def collect_incoming() -> None:
+    for kind, asset in ASSETS.items():
+
+        @task(task_id=f"land_{kind}", outlets=[asset])
+        def land(kind: str) -> None:
+            from airflow.sdk.exceptions import AirflowSkipException
+
+            from collectors.incoming import deliveries
+            from warehouse.home import Home
+
+            if not deliveries(Home.from_environment(), [kind]):
+                raise AirflowSkipException("nothing waits")
+            run_command("collectors", "incoming", kind, accept=(LANDED, QUARANTINED))
+
+        land(kind)
+
+
+collect_incoming()

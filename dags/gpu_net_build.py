@@ -1,0 +1,41 @@
+"""The three tasks between landed files and a published version, for the DAGs that build."""
+
+from __future__ import annotations
+
+from airflow.sdk import task
+from gpu_net_steps import HELD, WAREHOUSE_BUILT, WAREHOUSE_PUBLISHED, WRITER_POOL, run_command
+
+#: a started run goes on before another run's build begins: the gate judges, and publish takes, the last build
+_WRITER = {"pool": WRITER_POOL, "weight_rule": "upstream"}
+
+
+def build_gate_publish() -> None:
+    """build >> gate >> publish; the DAG's params `since`, `until`, `full_refresh`, where it has them, name the days."""
+
+    @task(outlets=[WAREHOUSE_BUILT], **_WRITER)
+    def build(params: dict[str, object] | None = None) -> None:
+        given = params or {}
+        window = [text for name in ("since", "until") if given.get(name) for text in (f"--{name}", str(given[name]))]
+        full_refresh = ["--full-refresh"] if given.get("full_refresh") else []
+        run_command("warehouse", "build", *window, *full_refresh)
+
+    @task(**_WRITER)
+    def gate() -> None:
+        # a verdict to hold is a result, not a failure of the gate: `publish` reads it and stops
+        run_command("expectations", accept=(0, HELD))
+
+    @task(outlets=[WAREHOUSE_PUBLISHED], **_WRITER)
+    def publish() -> None:
+        from airflow.sdk.exceptions import AirflowFailException
+
+        from warehouse.home import Home
+        from warehouse.verdict import read_verdict
+
+        if run_command("warehouse", "publish", accept=(0, HELD)) == HELD:
+            verdict = read_verdict(Home.from_environment())
+            failed = [check for check in verdict.checks if not check.success and check.severity == "critical"] if verdict else []
+            lines = [f"{check.table}: {check.check_id}: {check.observed}; {check.message}" for check in failed]
+            # not tried again: the same build would be held again
+            raise AirflowFailException("\n".join(["held, readers keep the last good version:", *lines]))
+
+    build() >> gate() >> publish()

@@ -1,0 +1,92 @@
+"""What the DAG files share: assets, tags, the writer pool, and how a task runs one of the packages.
+
+The work is in `collectors`, `warehouse` and `expectations`; a task starts one of their commands with the interpreter
+that runs the task. So a command does the same by hand and in Airflow, nothing heavy is imported where DAG files are
+parsed, and dbt's database lock ends with its process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowException
+
+log = logging.getLogger("gpu_net")
+
+PROJECT_ROOT = Path(__file__).resolve().parents[1]
+START_DATE = datetime(2026, 1, 1, tzinfo=UTC)
+
+#: one slot: DuckDB has one writer; `make up` creates it
+WRITER_POOL = "warehouse_writer"
+
+#: the closed set of tags
+TAGS = frozenset(
+    {
+        *(f"layer:{layer}" for layer in ("landing", "warehouse")),
+        *(f"source:{source}" for source in ("slurm", "dcgm", "incoming", "all")),
+        *(f"impact:tier_{tier}" for tier in (1, 2, 3)),
+    }
+)
+
+RAW_SLURM = Asset("raw_slurm")
+RAW_DCGM = Asset("raw_dcgm")
+RAW_BILLING = Asset("raw_billing")
+RAW_IMPORT = Asset("raw_import")
+RAW_ASSETS = (RAW_SLURM, RAW_DCGM, RAW_BILLING, RAW_IMPORT)
+WAREHOUSE_BUILT = Asset("warehouse_built")
+WAREHOUSE_PUBLISHED = Asset("warehouse_published")
+
+#: every step may be repeated: landing twice changes nothing, a build replaces whole days, publishing is a rename
+DEFAULT_ARGS: dict[str, Any] = {
+    "owner": "gpu-net",
+    "retries": 2,
+    "retry_delay": timedelta(minutes=1),
+    "execution_timeout": timedelta(hours=2),
+}
+
+#: exit codes of `interfaces.md`
+LANDED, SOURCE_FAILED, HELD, QUARANTINED = 0, 1, 3, 4
+
+
+def run_command(*arguments: str, accept: Sequence[int] = (0,)) -> int:
+    """Run `python -m ARGUMENTS`, its lines into the task's log as they come; return its exit code.
+
+    An exit code that is not in `accept` raises with the last lines. If the task is ended, so is the command.
+    """
+    log.info("python -m %s", " ".join(arguments))
+    last_lines: deque[str] = deque(maxlen=20)
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        cwd=PROJECT_ROOT,
+        # verbose: what dbt did with each model belongs into the log
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "GPU_NET_VERBOSE": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            last_lines.append(line.rstrip())
+            log.info("%s", line.rstrip())
+        code = process.wait()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if code not in accept:
+        raise AirflowException(f"python -m {' '.join(arguments)} ended with exit code {code}:\n" + "\n".join(last_lines))
+    return code
