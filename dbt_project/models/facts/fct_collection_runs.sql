@@ -1,0 +1,35 @@
+with
+
+outcomes as (
+
+    select * from {{ source('control', 'collection_runs') }}
+
+),
+
+-- a landing leaves one record per table; its rejects and its reasons stand beside the first
+landings as (
+
+    select
+        collection_run_id,
+        max(source) as source,
+        coalesce(max(cluster), 'unknown') as cluster,
+        max(status) as status,
+        max(error) as error,
+        max(source_version) as source_version,
+        min(window_start_at) as window_start_at,
+        max(window_end_at) as window_end_at,
+        max(data_through_at) as data_through_at,
+        min(started_at) as started_at,
+        max(landed_at) as landed_at,
+        count(nullif(table_name, '')) as table_count,
+        cast(sum(rows_landed) as bigint) as rows_landed,
+        cast(sum(rows_quarantined) as bigint) as rows_quarantined,
+        max(rejects) as rejects_by_reason,
+        max(gaps) as gaps
+
+    from outcomes
+    group by collection_run_id
+
+)
+
+select * from landings

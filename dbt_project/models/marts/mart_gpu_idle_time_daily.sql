@@ -1,0 +1,155 @@
+{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+
+with
+
+held_hours as (
+
+    select * from {{ ref('int_held_hours') }}
+    where {{ in_touched_days('usage_date') }}
+
+),
+
+ledger as (
+
+    select * from {{ ref('fct_gpu_ledger_hourly') }}
+    where {{ in_touched_days('usage_date') }}
+
+),
+
+spans as (
+
+    select * from {{ ref('int_idle_spans_clipped') }}
+    where {{ in_touched_days('usage_date') }}
+
+),
+
+-- an hour of a run on a slot costs one amount in one currency, its states share it by time
+hour_costs as (
+
+    select
+        hour_start_at,
+        slot_id,
+        run_id,
+        max(currency) as currency,
+        sum(cost) as cost
+
+    from ledger
+    where run_id <> 'unallocated'
+    group by hour_start_at, slot_id, run_id
+
+),
+
+held_priced as (
+
+    select
+        held_hours.*,
+        coalesce(hour_costs.currency, 'unknown') as currency,
+        cast(hour_costs.cost as double) * held_hours.idle_us / nullif(held_hours.held_us, 0) as idle_cost
+
+    from held_hours
+    left join hour_costs
+        on
+            held_hours.hour_start_at = hour_costs.hour_start_at
+            and held_hours.slot_id = hour_costs.slot_id
+            and held_hours.run_id = hour_costs.run_id
+
+),
+
+held_summed as (
+
+    select
+        usage_date,
+        gpu_id,
+        currency,
+        max(cluster) as cluster,
+        max(node) as node,
+        sum(held_us) as held_us,
+        sum(covered_us) as covered_us,
+        sum(idle_us) as idle_us,
+        sum(idle_0_us) as idle_0_us,
+        sum(idle_10_us) as idle_10_us,
+        sum(idle_25_us) as idle_25_us,
+        sum(idle_cost) as idle_cost
+
+    from held_priced
+    group by usage_date, gpu_id, currency
+
+),
+
+previous_added as (
+
+    select
+        spans.*,
+        lag(ended_at) over (partition by usage_date, slot_id, run_id order by started_at asc nulls last) as previous_ended_at
+
+    from spans
+
+),
+
+spans_numbered as (
+
+    select
+        previous_added.*,
+        sum(case when previous_ended_at = started_at then 0 else 1 end) over (
+            partition by usage_date, slot_id, run_id
+            order by started_at asc nulls last
+            rows between unbounded preceding and current row
+        ) as span_number
+
+    from previous_added
+
+),
+
+-- stitched across hours, but not across midnight: a day's row depends on that day alone
+day_spans as (
+
+    select
+        usage_date,
+        gpu_id,
+        slot_id,
+        run_id,
+        cast(sum(idle_minutes) as bigint) as idle_minutes
+
+    from spans_numbered
+    group by usage_date, gpu_id, slot_id, run_id, span_number
+
+),
+
+longest_spans as (
+
+    select
+        usage_date,
+        gpu_id,
+        max(idle_minutes) as longest_idle_minutes
+
+    from day_spans
+    group by usage_date, gpu_id
+
+),
+
+final as (
+
+    select
+        held_summed.usage_date,
+        held_summed.gpu_id,
+        held_summed.currency,
+        held_summed.cluster,
+        held_summed.node,
+        held_summed.held_us / 3.6e9 as held_hours,
+        held_summed.covered_us / 3.6e9 as covered_hours,
+        held_summed.idle_us / 3.6e9 as idle_hours,
+        held_summed.idle_0_us / 3.6e9 as idle_hours_at_0pct,
+        held_summed.idle_10_us / 3.6e9 as idle_hours_at_10pct,
+        held_summed.idle_25_us / 3.6e9 as idle_hours_at_25pct,
+        coalesce(longest_spans.longest_idle_minutes, 0) as longest_idle_minutes,
+        cast(held_summed.idle_cost as decimal(18, 6)) as idle_cost
+
+    from held_summed
+    left join longest_spans
+        on
+            held_summed.usage_date = longest_spans.usage_date
+            and held_summed.gpu_id = longest_spans.gpu_id
+
+)
+
+select * from final
