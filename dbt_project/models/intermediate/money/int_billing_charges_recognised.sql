@@ -1,0 +1,156 @@
+-- The lines in scope that carry effective cost, those with one resource, period and role added up before anything is
+-- rounded. Of a charge that reaches beyond the last instant of telemetry only the elapsed part is recognised: the
+-- rest of a month's bill belongs to days nobody has seen yet (semantics 7).
+
+with
+
+lines as (
+
+    select * from {{ ref('int_billing_lines_classified') }}
+
+),
+
+inventory as (
+
+    select * from {{ ref('stg_landing__gpu_inventory') }}
+
+),
+
+data_through as (
+
+    select
+        cluster,
+        max(data_through_at) as telemetry_through_at
+
+    from {{ source('control', 'data_through') }}
+    where table_group = 'telemetry'
+    group by cluster
+
+),
+
+build_window as (
+
+    select * from {{ source('control', 'build_window') }}
+
+),
+
+ends as (
+
+    select
+        max(build_window.end_at) as build_end_at,
+        max(data_through.telemetry_through_at) as telemetry_through_at
+
+    from build_window
+    left join data_through on true
+
+),
+
+resource_clusters as (
+
+    select distinct
+        lower(trim(provider_resource_id)) as resource_key,
+        cluster
+
+    from inventory
+    where trim(provider_resource_id) <> ''
+
+),
+
+resource_ends as (
+
+    select
+        resource_clusters.resource_key,
+        max(data_through.telemetry_through_at) as telemetry_through_at
+
+    from resource_clusters
+    inner join data_through on resource_clusters.cluster = data_through.cluster
+    group by resource_clusters.resource_key
+
+),
+
+-- a charge without a length is one of its first instant
+charges as (
+
+    select
+        md5(
+            concat_ws(
+                '|', line_role, provider_name, billing_account_id, billing_currency, coalesce(resource_key, ''),
+                cast(charge_period_start as varchar), cast(charge_period_end as varchar)
+            )
+        ) as charge_id,
+        line_role,
+        provider_name,
+        billing_account_id,
+        billing_currency as currency,
+        resource_key,
+        charge_period_start as starts_at,
+        greatest(charge_period_end, charge_period_start + interval 1 microsecond) as ends_at,
+        max(coalesce(sku_id, resource_type)) as sku_key,
+        sum(effective_cost) as effective_cost,
+        sum(billed_cost) as billed_cost
+
+    from lines
+    where line_role in ('capacity', 'commitment_unused', 'credit', 'other')
+    group by
+        line_role, provider_name, billing_account_id, billing_currency, resource_key, charge_period_start, charge_period_end
+
+),
+
+clipped as (
+
+    select
+        charges.*,
+        greatest(
+            charges.starts_at,
+            least(
+                charges.ends_at,
+                coalesce(resource_ends.telemetry_through_at, ends.telemetry_through_at, charges.ends_at),
+                coalesce(ends.build_end_at, charges.ends_at)
+            )
+        ) as recognised_until_at
+
+    from charges
+    cross join ends
+    left join resource_ends on charges.resource_key = resource_ends.resource_key
+
+),
+
+elapsed as (
+
+    select
+        clipped.*,
+        cast({{ microseconds_between('starts_at', 'recognised_until_at') }} as double)
+        / nullif({{ microseconds_between('starts_at', 'ends_at') }}, 0) as elapsed_ratio
+
+    from clipped
+
+),
+
+recognised as (
+
+    select
+        charge_id,
+        line_role,
+        provider_name,
+        billing_account_id,
+        currency,
+        resource_key,
+        sku_key,
+        starts_at,
+        recognised_until_at as ends_at,
+        elapsed_ratio,
+        case
+            when elapsed_ratio = 1 then cast(effective_cost as decimal(38, 12))
+            else cast(round(cast(effective_cost as double) * elapsed_ratio, 12) as decimal(38, 12))
+        end as effective_cost,
+        case
+            when elapsed_ratio = 1 then cast(billed_cost as decimal(38, 12))
+            else cast(round(cast(billed_cost as double) * elapsed_ratio, 12) as decimal(38, 12))
+        end as billed_cost
+
+    from elapsed
+    where elapsed_ratio > 0
+
+)
+
+select * from recognised

@@ -1,0 +1,251 @@
+-- Which lines of a bill speak of GPUs, and what part each plays (semantics 7, Scope). A bill of a whole cloud holds a
+-- hundred thousand lines of which a handful are GPUs; what is left out is counted as `out_of_scope`, never allocated.
+
+with
+
+lines as (
+
+    select * from {{ ref('int_billing_lines_current') }}
+
+),
+
+inventory as (
+
+    select * from {{ ref('stg_landing__gpu_inventory') }}
+
+),
+
+sku_types as (
+
+    select * from {{ ref('gpu_sku_types') }}
+
+),
+
+gpu_models as (
+
+    select * from {{ ref('gpu_models') }}
+
+),
+
+gpu_resources as (
+
+    select distinct lower(trim(provider_resource_id)) as resource_key
+    from inventory
+    where trim(provider_resource_id) <> ''
+
+),
+
+-- each text that could name a GPU type, once, as words between hyphens
+sku_texts as (
+
+    select sku_id as sku_text from lines
+    union
+    select resource_type as sku_text from lines
+
+),
+
+sku_words as (
+
+    select
+        sku_text,
+        concat('-', translate(lower(sku_text), ' _:/,;.()', '---------'), '-') as words
+
+    from sku_texts
+    where sku_text is not null
+
+),
+
+instance_words as (
+
+    select
+        price_of,
+        concat('-', translate(lower(sku_type), ' _:/,;.()', '---------'), '-') as words
+
+    from sku_types
+
+),
+
+instance_skus as (
+
+    select distinct
+        sku_words.sku_text,
+        instance_words.price_of
+
+    from sku_words
+    inner join instance_words on instr(sku_words.words, instance_words.words) > 0
+
+),
+
+-- a short name of a card (T4, P4) is a disk tier or a size elsewhere: alone, or beside a word that speaks of GPUs
+model_skus as (
+
+    select distinct sku_words.sku_text
+    from sku_words
+    inner join gpu_models on sku_words.words like gpu_models.name_pattern
+    where
+        (
+            length(translate(gpu_models.name_pattern, '%-', '')) >= 4
+            and upper(gpu_models.name_pattern) <> lower(gpu_models.name_pattern)
+        )
+        or instr(trim(both '-' from sku_words.words), '-') = 0
+        or instr(sku_words.words, '-gpu-') > 0
+        or instr(sku_words.words, '-nvidia-') > 0
+        or instr(sku_words.words, '-tesla-') > 0
+        or instr(sku_words.words, '-amd-') > 0
+
+),
+
+-- what the price of a SKU is the price of: a node with its GPUs, or a GPU alone
+gpu_skus as (
+
+    select
+        sku_words.sku_text,
+        coalesce(min(instance_skus.price_of), 'gpu') as price_of
+
+    from sku_words
+    left join instance_skus on sku_words.sku_text = instance_skus.sku_text
+    left join model_skus on sku_words.sku_text = model_skus.sku_text
+    where instance_skus.sku_text is not null or model_skus.sku_text is not null
+    group by sku_words.sku_text
+
+),
+
+matched as (
+
+    select
+        lines.*,
+        gpu_resources.resource_key is not null as is_gpu_resource,
+        coalesce(skus.price_of, types.price_of) as price_of
+
+    from lines
+    left join gpu_resources on lines.resource_key = gpu_resources.resource_key
+    left join gpu_skus as skus on lines.sku_id = skus.sku_text
+    left join gpu_skus as types on lines.resource_type = types.sku_text
+
+),
+
+commitments as (
+
+    select distinct
+        provider_name,
+        billing_account_id,
+        lower(commitment_discount_id) as commitment_key
+
+    from matched
+    where commitment_discount_id is not null and (is_gpu_resource or price_of is not null)
+
+),
+
+-- the purchase of such a commitment and its unused part, not what else it covers: a savings plan may serve other
+-- machines too; a purchase may name its commitment as the resource bought
+committed as (
+
+    select
+        matched.*,
+        commitments.commitment_key is not null
+        and (
+            lower(matched.charge_category) = 'purchase'
+            or lower(coalesce(matched.commitment_discount_status, '')) = 'unused'
+            or matched.resource_key is null
+            or matched.resource_key = commitments.commitment_key
+        ) as is_gpu_commitment
+
+    from matched
+    left join commitments
+        on
+            matched.provider_name = commitments.provider_name
+            and matched.billing_account_id = commitments.billing_account_id
+            and lower(coalesce(matched.commitment_discount_id, matched.resource_id)) = commitments.commitment_key
+
+),
+
+-- of the lines without a resource those of a sub-account that runs nothing but GPUs
+sub_accounts as (
+
+    select
+        provider_name,
+        billing_account_id,
+        coalesce(sub_account_id, '') as sub_account_id
+
+    from committed
+    where resource_id is not null
+    group by provider_name, billing_account_id, coalesce(sub_account_id, '')
+    having bool_and(is_gpu_resource or price_of is not null or is_gpu_commitment)
+
+),
+
+-- where the provider prices the GPUs of a resource by themselves, its other lines are no GPU money
+itemised as (
+
+    select distinct
+        provider_name,
+        billing_account_id,
+        resource_key,
+        charge_date
+
+    from committed
+    where price_of = 'gpu' and resource_key is not null and lower(charge_category) = 'usage'
+
+),
+
+scoped as (
+
+    select
+        committed.*,
+        lower(committed.charge_category) as category,
+        case
+            when committed.is_gpu_resource then 'resource'
+            when committed.price_of is not null then 'sku'
+            when committed.is_gpu_commitment then 'commitment'
+            when committed.resource_id is null and sub_accounts.sub_account_id is not null then 'sub_account'
+            else 'none'
+        end as scope_reason,
+        (
+            committed.price_of is null
+            and coalesce(committed.sku_id, committed.resource_type) is not null
+            and itemised.resource_key is not null
+        ) as is_itemised_elsewhere
+
+    from committed
+    left join sub_accounts
+        on
+            committed.provider_name = sub_accounts.provider_name
+            and committed.billing_account_id = sub_accounts.billing_account_id
+            and coalesce(committed.sub_account_id, '') = sub_accounts.sub_account_id
+    left join itemised
+        on
+            committed.provider_name = itemised.provider_name
+            and committed.billing_account_id = itemised.billing_account_id
+            and committed.resource_key = itemised.resource_key
+            and committed.charge_date = itemised.charge_date
+
+),
+
+-- a refund is known by its sign: negative usage is capacity, a credit is a line of its own, with a resource or without
+classified as (
+
+    select
+        scoped.*,
+        case
+            when category = 'tax' then 'tax'
+            when
+                category = 'support'
+                or (
+                    lower(coalesce(service_category, '')) = 'support'
+                    or concat(' ', lower(coalesce(service_name, '')), ' ') like '% support%'
+                )
+                and not is_gpu_resource
+                then 'support'
+            when scope_reason = 'none' then 'out_of_scope'
+            when category = 'credit' then 'credit'
+            when category = 'purchase' and (commitment_discount_id is not null or is_gpu_commitment) then 'commitment_purchase'
+            when category = 'usage' and lower(coalesce(commitment_discount_status, '')) = 'unused' then 'commitment_unused'
+            when category = 'usage' and scope_reason in ('resource', 'sku') and not is_itemised_elsewhere then 'capacity'
+            else 'other'
+        end as line_role
+
+    from scoped
+
+)
+
+select * from classified

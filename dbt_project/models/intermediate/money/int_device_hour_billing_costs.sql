@@ -1,0 +1,151 @@
+{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+
+-- Each charge for a resource is shared out over the device-time its devices were in inventory inside the charge's
+-- period, in whole micro-units: parts rounded towards zero, what is left one unit each to the largest fractions
+-- (ties: the earliest hour, then the lowest gpu_id), so that the parts add up to the charge. A charge over several
+-- days falls to the days by the same shares; hence all its hours are weighed, also those outside the touched days.
+
+with
+
+charges as (
+
+    select * from {{ ref('int_billing_charges_recognised') }}
+    where line_role = 'capacity' and resource_key is not null
+
+),
+
+device_hours as (
+
+    select * from {{ ref('int_device_hours') }}
+
+),
+
+charges_wanted as (
+
+    select
+        charge_id,
+        provider_name,
+        billing_account_id,
+        currency,
+        resource_key,
+        starts_at,
+        ends_at,
+        {{ as_micros('cast(effective_cost as decimal(26, 12)) * cast(' ~ var('gpu_cost_share') ~ ' as decimal(7, 6))') }} as cost_micros
+
+    from charges
+    {% if is_incremental() %}
+        where exists (
+            select 1
+            from {{ ref('int_days_touched') }} as days
+            where days.usage_date >= cast(charges.starts_at as date) and days.usage_date <= cast(charges.ends_at as date)
+        )
+    {% endif %}
+
+),
+
+charge_hours as (
+
+    select
+        charges_wanted.*,
+        {{ each_touched('hour', 'starts_at', 'ends_at') }} as hour_start_at
+
+    from charges_wanted
+
+),
+
+-- inside an hour the device-time is known by its length only: as much of it as fits is taken to lie in the period
+weighed as (
+
+    select
+        charge_hours.charge_id,
+        charge_hours.provider_name,
+        charge_hours.billing_account_id,
+        charge_hours.currency,
+        charge_hours.resource_key,
+        charge_hours.cost_micros,
+        device_hours.hour_start_at,
+        device_hours.usage_date,
+        device_hours.gpu_id,
+        least(
+            device_hours.inventory_us,
+            {{ microseconds_between(
+                'greatest(charge_hours.starts_at, charge_hours.hour_start_at)',
+                'least(charge_hours.ends_at, charge_hours.hour_start_at + interval 1 hour)'
+            ) }}
+        ) as device_us
+
+    from charge_hours
+    inner join device_hours
+        on
+            charge_hours.hour_start_at = device_hours.hour_start_at
+            and charge_hours.resource_key = lower(trim(device_hours.provider_resource_id))
+    where device_hours.inventory_us > 0
+
+),
+
+shared as (
+
+    {{ shared_out('weighed', 'cost_micros', 'device_us', ['charge_id'], ['hour_start_at', 'gpu_id']) }}
+
+),
+
+added as (
+
+    select
+        hour_start_at,
+        usage_date,
+        gpu_id,
+        provider_name,
+        billing_account_id,
+        currency,
+        resource_key,
+        cast(sum(part) as bigint) as cost_micros
+
+    from shared
+    where {{ in_touched_days('usage_date') }}
+    group by hour_start_at, usage_date, gpu_id, provider_name, billing_account_id, currency, resource_key
+
+),
+
+in_currency as (
+
+    select
+        added.*,
+        sum(cost_micros) over (partition by hour_start_at, gpu_id, currency) as currency_micros
+
+    from added
+
+),
+
+-- one currency per device and hour: the larger amount stands
+ranked as (
+
+    select
+        in_currency.*,
+        dense_rank() over (
+            partition by hour_start_at, gpu_id
+            order by currency_micros desc nulls last, currency asc nulls last
+        ) as currency_rank
+
+    from in_currency
+
+),
+
+final as (
+
+    select
+        hour_start_at,
+        usage_date,
+        gpu_id,
+        provider_name,
+        billing_account_id,
+        currency,
+        resource_key,
+        currency_rank = 1 as is_in_ledger,
+        {{ from_micros('cost_micros') }} as cost
+
+    from ranked
+
+)
+
+select * from final
