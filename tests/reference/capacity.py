@@ -132,22 +132,18 @@ def _is_present_between(end: int, start: int, others: Sequence[Span]) -> bool:
     return start - end <= DAY_US and not any(end < a and b < start for a, b in others)
 
 
-def out_of_service_spans(world: World, device: Device) -> list[Span]:
-    """Time in which the node is down or in maintenance, or the device is lost (not yet: drained without a holder)."""
-    spans = [
-        (state.start, state.end or state.start)
-        for state in node_state_spans(world)
-        if state.node == device.node and state.state in ("down", "maintenance")
-    ]
-    return united(spans + _lost_spans(world, device.gpu))
-
-
-def drained_spans(world: World, device: Device) -> list[Span]:
+def node_spans(world: World, device: Device, *names: str) -> list[Span]:
+    """When the device's node is in one of the named states."""
     return united(
         (state.start, state.end or state.start)
         for state in node_state_spans(world)
-        if state.node == device.node and state.state == "drained"
+        if state.node == device.node and state.state in names
     )
+
+
+def out_of_service_spans(world: World, device: Device) -> list[Span]:
+    """Time in which the node is down or in maintenance, or the device is lost (not yet: drained without a holder)."""
+    return united([*node_spans(world, device, "down", "maintenance"), *_lost_spans(world, device.gpu)])
 
 
 def _lost_spans(world: World, gpu: str) -> list[Span]:

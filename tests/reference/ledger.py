@@ -19,7 +19,7 @@ from fractions import Fraction
 from math import floor
 
 from tests.reference.activity import roll_up, slot_spans
-from tests.reference.capacity import devices, drained_spans, inventory_spans, out_of_service_spans
+from tests.reference.capacity import Slot, devices, inventory_spans, node_spans, out_of_service_spans
 from tests.reference.holders import Hold, assign_pools, claims, held_spans, implied_holds, sightings_by_holding
 from tests.reference.intervals import Span, common, united, without
 from tests.reference.states import NOBODY, HeldMinute, Piece, held_minutes, run_pieces, unheld_pieces
@@ -56,7 +56,7 @@ def pieces(world: World) -> list[Piece]:
     held = exact + assign_pools(world, known, exact, pool, able, roll_up(world, known, able))
     for gpu, device in known.items():
         holding = united((hold.start, hold.end) for hold in held if hold.gpu == gpu)
-        broken[gpu] = united([*broken[gpu], *without(drained_spans(world, device), holding)])
+        broken[gpu] = united([*broken[gpu], *without(node_spans(world, device, "drained"), holding)])
     in_service = {gpu: without(inventory[gpu], broken[gpu]) for gpu in known}
 
     # section 4: what the samples say, minute by minute
@@ -69,7 +69,11 @@ def pieces(world: World) -> list[Piece]:
         mine = [hold for hold in held if hold.gpu == gpu]
         result += _out_of_service_pieces(gpu, slot_spans(device, common(inventory[gpu], broken[gpu])))
         slots = slot_spans(device, in_service[gpu])
-        result += unheld_pieces(device, slots, mine, minutes)
+        closed = {
+            "reserved_empty": node_spans(world, device, "reserved"),
+            "draining": node_spans(world, device, "draining"),
+        }
+        result += unheld_pieces(device, slots, mine, minutes, closed)
         parts += held_minutes(device, slots, mine, minutes)
     starts = held_spans(world)
     for run in world.runs:
@@ -79,7 +83,7 @@ def pieces(world: World) -> list[Piece]:
     return result + _implied_pieces(implied_holds(world, known, pool))
 
 
-def _out_of_service_pieces(gpu: str, slots: dict[object, list[Span]] | dict) -> list[Piece]:  # type: ignore[type-arg]
+def _out_of_service_pieces(gpu: str, slots: dict[Slot, list[Span]]) -> list[Piece]:
     """Rule 1: in full, for every slot of the device."""
     return [
         Piece(hour, gpu, slot.slot_id, NOBODY, "out_of_service", "", "none", (end - start) * slot.fraction)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from tests.reference.activity import Key, Minute
 from tests.reference.capacity import Device, Slot
 from tests.reference.holders import Hold
-from tests.reference.intervals import Span, common
+from tests.reference.intervals import Span, common, total
 from tests.reference.world import GIB, HOUR_US, MINUTE_US, Run, World
 
 HALF_HOUR_US = 30 * MINUTE_US
@@ -64,23 +64,40 @@ def held_minutes(
 
 
 def unheld_pieces(
-    device: Device, slots: Mapping[Slot, Sequence[Span]], held: Sequence[Hold], minutes: Mapping[Key, Minute]
+    device: Device,
+    slots: Mapping[Slot, Sequence[Span]],
+    held: Sequence[Hold],
+    minutes: Mapping[Key, Minute],
+    closed: Mapping[str, Sequence[Span]],
 ) -> Iterator[Piece]:
-    """Rules 2 and 3: time or share that nobody holds, and how much of that the holders used."""
+    """Rules 2 and 3: time or share that nobody holds, and how much of that the holders used.
+
+    `closed` tells when the node takes no new work: reason (`reserved_empty`, `draining`) → spans.
+    """
     for slot in slots:
         for minute, rolled in _minutes_of_slot(device, slot, minutes):
             covered = Fraction(rolled.covered_us, rolled.present_us)
             for start, end, shares in _shares(slot, held, rolled.present):
                 rest = 1 - sum(shares.values(), Fraction(0))
-                if not shares:
-                    unallocated, reason = Fraction(1), "stranded" if slot.is_stranded else "free"
-                else:
+                if shares:
                     quiet = min(rest, 1 - rolled.mean_activity)
-                    unallocated, reason = rest * (1 - covered) + quiet * covered, "unrequested_share"
-                for state, why, part in (("unallocated", reason, unallocated), ("borrowed", "", rest - unallocated)):
-                    us = part * (end - start) * slot.fraction
+                    unallocated = rest * (1 - covered) + quiet * covered
+                    split = {("unallocated", "unrequested_share"): unallocated, ("borrowed", ""): rest - unallocated}
+                    parts = {key: part * (end - start) for key, part in split.items()}
+                else:
+                    parts = {("unallocated", why): Fraction(us) for why, us in _free_time(slot, start, end, closed).items()}
+                for (state, why), us in parts.items():
                     if us:
-                        yield Piece(_hour(minute), device.gpu, slot.slot_id, NOBODY, state, why, rolled.signal, us)
+                        whole = us * slot.fraction
+                        yield Piece(_hour(minute), device.gpu, slot.slot_id, NOBODY, state, why, rolled.signal, whole)
+
+
+def _free_time(slot: Slot, start: int, end: int, closed: Mapping[str, Sequence[Span]]) -> dict[str, int]:
+    """Reason → microseconds of a stretch that nobody holds."""
+    if slot.is_stranded:
+        return {"stranded": end - start}
+    by_reason = {reason: total(common(spans, [(start, end)])) for reason, spans in closed.items()}
+    return by_reason | {"free": end - start - sum(by_reason.values())}
 
 
 def _minutes_of_slot(device: Device, slot: Slot, minutes: Mapping[Key, Minute]) -> Iterator[tuple[int, Minute]]:
