@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import duckdb
 import jinja2
@@ -32,12 +33,12 @@ class _Returned(Exception):  # noqa: N818 - a signal, not an error
 class Harness:
     """A DuckDB database with a session zone that is not UTC, as on a laptop, and the models of the project."""
 
-    def __init__(self, *, session_zone: str = "UTC") -> None:
+    def __init__(self, *, session_zone: str = "America/New_York") -> None:
         self.connection = duckdb.connect()
         self.connection.execute(f"set TimeZone = '{session_zone}'")
         self.connection.execute("set threads = 1")
-        self._variables: dict[str, Any] = yaml.safe_load((DBT_PROJECT / "dbt_project.yml").read_text())["vars"]
-        self._environment = _environment(self._variables)
+        self.variables: dict[str, Any] = yaml.safe_load((DBT_PROJECT / "dbt_project.yml").read_text())["vars"]
+        self._environment = _environment(self.variables)
 
     def give(self, name: str, shape: Shape, rows: Sequence[Row]) -> None:
         """Create an input table; a column that the shape lacks is an error, so that a typo cannot pass."""
@@ -67,9 +68,13 @@ class Harness:
         names = [column[0] for column in cursor.description or []]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-    def render(self, name: str) -> str:
+    def render(self, name: str, **context: Any) -> str:
+        """The SQL of a model; `context` is what dbt would know besides, such as its `graph`."""
         (path,) = (DBT_PROJECT / "models").rglob(f"{name}.sql")
-        return self._environment.from_string(path.read_text()).render()
+        # one template, so that macros see each other whatever file they are in
+        template = self._environment.from_string(_macros() + path.read_text())
+        with mock.patch.object(jinja2.runtime.Macro, "_invoke", _invoke):
+            return template.render(context)
 
 
 def _environment(variables: Mapping[str, Any]) -> jinja2.Environment:
@@ -83,29 +88,32 @@ def _environment(variables: Mapping[str, Any]) -> jinja2.Environment:
         "execute": True,
         "return": _return,
         "dbt": SimpleNamespace(type_string=lambda: "varchar"),
-        "adapter": SimpleNamespace(dispatch=lambda name, _package=None: environment.globals[f"duckdb__{name}"]),
+        "adapter": SimpleNamespace(dispatch=_dispatch),
     }
-    for path in sorted((DBT_PROJECT / "macros").glob("*.sql")):
-        # dbt's own tags are none of jinja's
-        text = re.sub(r"{%-?\s*(materialization|test)\b.*?{%-?\s*end\1\s*-?%}", "", path.read_text(), flags=re.DOTALL)
-        module = environment.from_string(text).module
-        for name in vars(module):
-            if not name.startswith("_"):
-                environment.globals[name] = _catching(getattr(module, name))
     return environment
+
+
+def _macros() -> str:
+    """The project's macros; dbt's own tags are none of jinja's."""
+    text = "".join(path.read_text() for path in sorted((DBT_PROJECT / "macros").glob("*.sql")))
+    return re.sub(r"{%-?\s*(materialization|test)\b.*?{%-?\s*end\1\s*-?%}", "", text, flags=re.DOTALL)
+
+
+@jinja2.pass_context
+def _dispatch(context: jinja2.runtime.Context, name: str, _package: str | None = None) -> Any:
+    return context.vars.get(f"duckdb__{name}") or context.vars[f"default__{name}"]
 
 
 def _return(value: Any) -> None:
     raise _Returned(value)
 
 
-def _catching(macro: Any) -> Any:
-    """A macro that hands back what it `return`s, as in dbt, else its text."""
+_invoke_macro = jinja2.runtime.Macro._invoke
 
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        try:
-            return macro(*arguments, **keywords)
-        except _Returned as returned:
-            return returned.value
 
-    return call
+def _invoke(self: jinja2.runtime.Macro, arguments: list[Any], autoescape: bool) -> Any:
+    """A macro's value is what it `return`s, as in dbt, else its text."""
+    try:
+        return _invoke_macro(self, arguments, autoescape)
+    except _Returned as returned:
+        return returned.value
