@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -153,4 +154,6 @@ def _delimiter(text: str | None) -> str | None:
     r"""The delimiter, with `\t` and `\x1f` understood as shells without $'…' pass them."""
     if text == "":
         raise click.UsageError("--delimiter is empty")
-    return text.encode().decode("unicode_escape") if text and text.startswith("\\") and len(text) > 1 else text
+    if text is None or not re.fullmatch(r"\\(t|x[0-9a-fA-F]{2})", text):
+        return text
+    return "\t" if text == r"\t" else chr(int(text[2:], 16))

@@ -27,6 +27,7 @@ MOST_SURPLUS = 60
 MOST_WAYS = 200
 #: rows looked at to see whether an output without header has the fields it is said to have
 ROWS_TRIED = 50
+RESOURCE = re.compile(r"[a-z]+(?:/[^=,]+)?=[^=,]*")
 
 Lines = Sequence[tuple[int, str]]
 
@@ -166,10 +167,13 @@ def _ways(cells: list[str], layout: _Layout) -> Iterator[tuple[str, ...]]:
     surplus = len(cells) - len(fields)
 
     def spans(field: int, start: int) -> Iterator[tuple[int, str]]:
-        can_span = fields[field] in FREE_TEXT or (delimiter == "," and fields[field] in COMMA_LISTS)
+        is_list = delimiter == "," and fields[field] in COMMA_LISTS
+        can_span = fields[field] in FREE_TEXT or is_list
         for width in range(1, (surplus - (start - field) if can_span else 0) + 2):
             text = delimiter.join(cells[start : start + width])
-            if has_shape(fields[field], text):
+            # a name=count behind a list of them is one more of them, not free text
+            goes_on = is_list and "=" in text and RESOURCE.fullmatch("".join(cells[start + width : start + width + 1]))
+            if has_shape(fields[field], text) and not goes_on:
                 yield start + width, text
 
     @cache

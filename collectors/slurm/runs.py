@@ -15,6 +15,7 @@ from collectors.slurm import tres
 from collectors.slurm.nodelist import expand
 from collectors.slurm.records import Record
 from collectors.slurm.times import NOTHING, AmbiguousTimeError, is_local, parse_duration, parse_time
+from collectors.slurm.tres import parse_count
 from warehouse.conform import MALFORMED, Reject, redact
 
 AMBIGUOUS_LOCAL_TIME = "ambiguous_local_time"
@@ -146,7 +147,7 @@ def _resources(record: Record, is_tracked: bool, oddities: Counter[str]) -> dict
     if count is None and allocated and is_tracked and not wanted.count and not shares:
         count = 0
     cpus, nodes = (
-        _readable(tres.parse_count, text, name, oddities)
+        _readable(parse_count, text, name, oddities)
         for name, text in (
             ("number of CPUs", allocated.get("cpu") or record.get("NCPUS", "AllocCPUS", "ReqCPUS")),
             ("number of nodes", allocated.get("node") or record.get("NNodes", "AllocNodes", "ReqNodes")),
@@ -168,7 +169,11 @@ def _resources(record: Record, is_tracked: bool, oddities: Counter[str]) -> dict
 
 
 def _minutes(text: str) -> int | None:
-    return None if text.lower() in NOTHING else int(text) * 60
+    """Seconds of a limit in minutes; one of centuries is Slurm's word for none."""
+    if text.lower() in NOTHING:
+        return None
+    minutes = parse_count(text)
+    return round(minutes) * 60 if minutes is not None and minutes < 10**8 else None
 
 
 def _nodes(record: Record) -> dict[str, Any]:

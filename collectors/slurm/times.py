@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 NOTHING = frozenset({"", "unknown", "none", "n/a", "invalid", "unlimited", "partition_limit", "not set", "infinite"})
 
 _EPOCH = re.compile(r"\d{1,11}")
-_DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
+_DURATION = re.compile(r"(?:(?:(\d+)-)?(?:(\d+):)?(\d+):)?(\d+(?:\.\d+)?)")
+_LONGEST = 10**9
 #: instants beyond these years are no job's (naive datetimes end at 9999)
 _FIRST, _LAST = datetime(1990, 1, 1), datetime(2200, 1, 1)
 
@@ -52,13 +53,14 @@ def parse_duration(text: str) -> float | None:
     text = text.strip()
     if text.lower() in NOTHING:
         return None
-    if re.fullmatch(r"\d{1,12}(\.\d+)?", text):
-        return float(text)
     match = _DURATION.fullmatch(text)
     if not match or len(text) > 40:
         raise ValueError(f"{text!r} is no duration; it looks like 1-02:03:04")
     days, hours, minutes, seconds = match.groups()
-    return int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)
+    total = int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(seconds)
+    if total > _LONGEST:
+        raise ValueError(f"{text!r} is no duration: it is longer than 30 years")
+    return total
 
 
 def _localized(instant: datetime, zone: ZoneInfo) -> datetime:
