@@ -15,7 +15,8 @@ from typing import Any
 
 import click
 
-from collectors.dcgm.client import without_credentials
+from collectors.dcgm.client import request, without_credentials
+from collectors.dcgm.exposition import TEXT_LIMIT, decode
 from warehouse.home import Home
 
 #: below this much room a landing is likely to fail soon: a day of 1,000 GPUs at 10 s is about 0.5 GB
@@ -125,12 +126,9 @@ def look_at_endpoint(name: str, url: str | None, option: str, path: str = "") ->
     if not url:
         return Finding(name, "missing", "no address given", f"give {option}, or set {_variable(option)}")
     shown = without_credentials(url)
-    target = url.rstrip("/") + path
     try:
-        if not target.startswith(("http://", "https://")):
-            raise ValueError("not an http or https address")
-        with urllib.request.urlopen(target, timeout=TIMEOUT_SECONDS) as response:
-            start = response.read(65_536)
+        with urllib.request.urlopen(request(url.rstrip("/") + path), timeout=TIMEOUT_SECONDS) as response:
+            start = decode(response.read(TEXT_LIMIT + 1), shown)
     except urllib.error.HTTPError as error:
         return Finding(name, "missing", f"{shown} answers {error.code} {error.reason}", f"correct the address in {option}")
     except Exception as error:  # whatever a stranger's server does, the other lines still print
@@ -138,7 +136,7 @@ def look_at_endpoint(name: str, url: str | None, option: str, path: str = "") ->
         return Finding(
             name, "missing", f"{shown} cannot be reached ({reason})", "start it, open the port, or correct the address"
         )
-    if name == "dcgm-exporter" and b"DCGM_" not in start.upper():
+    if name == "dcgm-exporter" and "DCGM_" not in start.upper():
         return Finding(name, "missing", f"{shown} answers, but without a DCGM field", "is it the /metrics of dcgm-exporter?")
     return Finding(name, "ok", shown)
 
@@ -181,10 +179,10 @@ def look_at_settings() -> list[Finding]:
 
 def look(dcgm_urls: Iterable[str], prometheus_url: str | None, home: Home) -> list[Finding]:
     """Everything in the order in which a person would ask."""
-    exporters = [look_at_endpoint("dcgm-exporter", url, "--dcgm-url") for url in list(dcgm_urls) or [None]]
+    exporters: list[str | None] = [*dcgm_urls] or [None]
     return [
         *look_at_gpus(),
-        *exporters,
+        *(look_at_endpoint("dcgm-exporter", url, "--dcgm-url") for url in exporters),
         look_at_endpoint("prometheus", prometheus_url, "--prometheus-url", "/api/v1/status/buildinfo"),
         *look_for_commands(),
         Finding("saved files", "ok", "dcgm, slurm, billing and import read them anywhere"),

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
+import io
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from collectors.billing.parse import Bill, parse_csv, parse_parquet
 from collectors.command import SourceFailed
-from collectors.tables.parse import open_text
 
 
 def read_bill(path: Path) -> Bill:
     """One file of a bill, CSV (plain or gzip) or Parquet; SourceFailed where it is neither or no FOCUS bill."""
     if _head(path) == b"PAR1":
         return parse_parquet(path, path.name)
-    with open_text(path) as text:
+    with _open(path) as binary, io.TextIOWrapper(binary, _encoding(path), errors="surrogateescape", newline="") as text:
         return parse_csv(text, path.name)
 
 
@@ -27,14 +30,34 @@ def content_hash(paths: list[Path]) -> str:
 
 def _hash(path: Path) -> str:
     digest = hashlib.sha256()
-    is_packed = _head(path)[:2] == b"\x1f\x8b"
     try:
-        with path.open("rb") as plain, gzip.GzipFile(fileobj=plain) if is_packed else plain as file:
+        with _open(path) as file:
             while block := file.read(1 << 20):
                 digest.update(block)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise SourceFailed(f"{path.name}: the gzip data is broken ({error}); fetch it again") from error
     return digest.hexdigest()
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+    """The file's bytes, unpacked if they are gzip."""
+    with path.open("rb") as plain:
+        if _head(path)[:2] != b"\x1f\x8b":
+            yield plain
+            return
+        with gzip.GzipFile(fileobj=plain) as unpacked:
+            yield unpacked
+
+
+def _encoding(path: Path) -> str:
+    """UTF-16 where a byte-order mark says so (Excel's "Unicode text"), else UTF-8 with or without one."""
+    try:
+        with _open(path) as file:
+            head = file.read(2)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        head = b""
+    return "utf-16" if head in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
 
 
 def _head(path: Path) -> bytes:

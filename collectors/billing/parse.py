@@ -57,7 +57,7 @@ def parse_csv(text: Iterable[str], file: str) -> Bill:
         header = read_header(names)
         _require(header, file)
         rejects: list[Reject] = []
-        pieces = [_piece(header, rows) for rows in _batches(_rows(reader, len(names), file, rejects))]
+        pieces = [_piece(header, rows) for rows in _batches(_rows(reader, names, header, file, rejects))]
     except StopIteration:
         raise SourceFailed(f"{file}: the file is empty; a FOCUS bill begins with a header of column names") from None
     except csv.Error as error:
@@ -93,7 +93,14 @@ def _require(header: Header, file: str) -> None:
 Rows = list[tuple[int, list[str]]]
 
 
-def _rows(reader: Any, width: int, file: str, rejects: list[Reject]) -> Iterator[tuple[int, list[str]]]:
+def _rows(reader: Any, names: list[str], header: Header, file: str, rejects: list[Reject]) -> Iterator[tuple[int, list[str]]]:
+    # cells of a broken line cannot be told apart, and a column that does not land may hold a person's name
+    shows_text = len(header.positions) == len(names)
+
+    def refuse(line: int, detail: str, text: str) -> None:
+        readable = redact(text.encode("utf-8", "replace").decode()) if shows_text else ""
+        rejects.append(Reject(file, line, MALFORMED, detail, readable))
+
     while True:
         line = reader.line_num + 1
         try:
@@ -101,15 +108,15 @@ def _rows(reader: Any, width: int, file: str, rejects: list[Reject]) -> Iterator
         except StopIteration:
             return
         except csv.Error as error:
-            rejects.append(Reject(file, line, MALFORMED, f"unreadable line ({error})"))
+            refuse(line, f"unreadable line ({error})", "")
             continue
         if not row:
             continue
         text = ",".join(row)
-        if "\0" in text or any("\udc80" <= character <= "\udcff" for character in text):
-            rejects.append(Reject(file, line, MALFORMED, "not UTF-8 text", redact(text.encode("utf-8", "replace").decode())))
-        elif len(row) < width or any(row[width:]):
-            rejects.append(Reject(file, line, MALFORMED, f"{len(row)} fields where the header names {width}", redact(text)))
+        if "\0" in text or not (text.isascii() or text.encode("utf-8", "ignore").decode() == text):
+            refuse(line, "not UTF-8 text", text)
+        elif len(row) < len(names) or any(row[len(names) :]):
+            refuse(line, f"{len(row)} fields where the header names {len(names)}", text)
         else:
             yield line, row
 

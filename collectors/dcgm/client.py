@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -10,6 +12,8 @@ from pathlib import Path
 
 from collectors.command import SourceFailed
 from collectors.dcgm.exposition import TEXT_LIMIT
+
+_ADDRESS = re.compile(r"(?P<scheme>https?://)(?:(?P<user>[^/?#]*)@)?(?P<rest>[^@]*)", re.IGNORECASE)
 
 
 def read_file(path: Path) -> bytes:
@@ -21,11 +25,8 @@ def read_file(path: Path) -> bytes:
 def fetch(url: str, timeout_seconds: float = 10.0) -> bytes:
     """The body of a GET; SourceFailed says what to check. The text never holds the URL's credentials."""
     shown = without_credentials(url)
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-        raise SourceFailed(f"{shown}: not an http or https address; write http://HOST:9400/metrics")
-    request = urllib.request.Request(url, headers={"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip"})
     try:
-        with urllib.request.urlopen(request, timeout=timeout_seconds) as response:
+        with urllib.request.urlopen(request(url), timeout=timeout_seconds) as response:
             body: bytes = response.read(TEXT_LIMIT + 1)
     except urllib.error.HTTPError as error:
         raise SourceFailed(f"{shown}: answers {error.code} {error.reason}; the metrics usually are at :9400/metrics") from error
@@ -35,7 +36,18 @@ def fetch(url: str, timeout_seconds: float = 10.0) -> bytes:
     return body
 
 
+def request(url: str) -> urllib.request.Request:
+    """A GET for metrics text; `user:password@` in the address becomes a header. ValueError for anything but http(s)."""
+    address = _ADDRESS.fullmatch(url.strip())
+    if address is None:
+        raise ValueError("not an http or https address; write http://HOST:9400/metrics")
+    headers = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip"}
+    if address["user"]:
+        pair = urllib.parse.unquote(address["user"]).encode()
+        headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+    return urllib.request.Request(address["scheme"] + address["rest"], headers=headers)
+
+
 def without_credentials(url: str) -> str:
-    """The URL as it may be shown: without user, password and query."""
-    parts = urllib.parse.urlsplit(url)
-    return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    """The address as it may be shown: without user, password and query."""
+    return re.sub(r"//.*@", "//", url.partition("?")[0])
