@@ -68,3 +68,56 @@
 {%- macro billed_text(column) -%}
     case when upper(trim({{ column }})) in ('', 'NULL') then null else trim({{ column }}) end
 {%- endmacro -%}
+
+{#- One row for each bucket of a histogram (a list of structs), as a struct; its members; its boundaries as text. -#}
+{%- macro each_bucket(histogram) -%}
+    {{ adapter.dispatch('each_bucket', 'gpu_net')(histogram) }}
+{%- endmacro -%}
+{%- macro duckdb__each_bucket(histogram) -%}
+    unnest({{ histogram }})
+{%- endmacro -%}
+
+{%- macro struct_member(struct, member) -%}
+    {{ adapter.dispatch('struct_member', 'gpu_net')(struct, member) }}
+{%- endmacro -%}
+{%- macro duckdb__struct_member(struct, member) -%}
+    struct_extract({{ struct }}, '{{ member }}')
+{%- endmacro -%}
+
+{%- macro histogram_layout(histogram) -%}
+    {{ adapter.dispatch('histogram_layout', 'gpu_net')(histogram) }}
+{%- endmacro -%}
+{%- macro duckdb__histogram_layout(histogram) -%}
+    cast(list_transform({{ histogram }}, lambda bucket: bucket.le_seconds) as varchar)
+{%- endmacro -%}
+
+{#- What tells one source of inference usage from another: the columns by which its workload is found. -#}
+{%- macro usage_source_key() -%}
+    md5(concat_ws(
+        '|', cluster, server, coalesce(node, ''), coalesce(job_id, ''), coalesce(namespace, ''), coalesce(workload, '')
+    ))
+{%- endmacro -%}
+
+{#- Whether the status a gateway wrote (a word, or an HTTP code) says that the request failed. -#}
+{%- macro is_failed_status(status) -%}
+    coalesce(
+        lower(trim({{ status }})) in (
+            'failed', 'failure', 'error', 'errored', 'exception', 'timeout', 'timed_out', 'cancelled', 'canceled', 'aborted',
+            'rejected'
+        )
+        or {{ is_found("'^[45][0-9][0-9]$'", 'trim(' ~ status ~ ')') }},
+        false
+    )
+{%- endmacro -%}
+
+{%- macro is_finite(value) -%}
+    {{ adapter.dispatch('is_finite', 'gpu_net')(value) }}
+{%- endmacro -%}
+{%- macro duckdb__is_finite(value) -%}
+    isfinite({{ value }})
+{%- endmacro -%}
+
+{#- A unit cost: `amount` per `units` of `per`, null where there are none, rounded once. -#}
+{%- macro unit_cost(amount, units, per=1) -%}
+    cast(round(cast({{ amount }} as double) * {{ per }} / nullif({{ units }}, 0), 6) as decimal(18, 6))
+{%- endmacro -%}

@@ -1,50 +1,83 @@
--- The stretches in which each rate card is in force, as far as anything is known to have happened: compared with the
--- last build's, they tell the days whose prices changed. A card without an end reaches to the last instant landed.
-
 with
 
-rate_cards as (
+lines as (
+
+    select * from {{ ref('fct_billing_lines') }}
+
+),
+
+cards as (
 
     select * from {{ ref('stg_landing__rate_cards') }}
 
 ),
 
-known as (
+delivered_through as (
 
-    select
-        min(window_start_at) as known_from_at,
-        max(window_end_at) as known_until_at
-
-    from {{ source('control', 'collection_runs') }}
-    where table_name not in ('billing_lines', 'rate_cards', 'workload_rules', 'interventions')
+    select * from {{ ref('int_billing_delivered_through') }}
 
 ),
 
-compared as (
+data_through as (
+
+    select max(data_through_at) as data_through_at
+    from {{ source('control', 'data_through') }}
+
+),
+
+changes as (
+
+    select
+        'line|' || line_id as change_key,
+        charge_period_start as started_at,
+        charge_period_end as ended_at,
+        md5(concat_ws('|', cast(effective_cost as varchar), cast(billed_cost as varchar), line_role)) as fingerprint
+
+    from lines
+
+    union all
 
     select
         concat_ws(
-            '|', rate_cards.gpu_model, coalesce(rate_cards.provider, ''), coalesce(rate_cards.cluster, ''),
-            rate_cards.currency, cast(rate_cards.valid_from as varchar)
+            '|', 'card', cards.gpu_model, coalesce(cards.provider, ''), coalesce(cards.cluster, ''), cards.currency,
+            cast(cards.valid_from as varchar)
         ) as change_key,
-        greatest(rate_cards.valid_from, known.known_from_at) as started_at,
-        least(coalesce(rate_cards.valid_to, known.known_until_at), known.known_until_at) as ended_at,
-        md5(
-            concat_ws(
-                '|',
-                coalesce(cast(rate_cards.cost_per_gpu_hour as varchar), ''),
-                coalesce(cast(rate_cards.purchase_price as varchar), ''),
-                coalesce(cast(rate_cards.depreciation_hours as varchar), ''),
-                coalesce(cast(rate_cards.hosting_cost_per_hour as varchar), ''),
-                coalesce(cast(rate_cards.energy_price_per_kwh as varchar), ''),
-                coalesce(cast(rate_cards.pue as varchar), '')
-            )
-        ) as fingerprint
+        cards.valid_from as started_at,
+        coalesce(cards.valid_to, data_through.data_through_at) as ended_at,
+        md5(concat_ws(
+            '|',
+            coalesce(cast(cards.cost_per_gpu_hour as varchar), ''),
+            coalesce(cast(cards.purchase_price as varchar), ''),
+            coalesce(cast(cards.depreciation_hours as varchar), ''),
+            coalesce(cast(cards.hosting_cost_per_hour as varchar), ''),
+            coalesce(cast(cards.energy_price_per_kwh as varchar), ''),
+            coalesce(cast(cards.pue as varchar), '')
+        )) as fingerprint
 
-    from rate_cards
-    cross join known
+    from cards
+    cross join data_through
+
+    union all
+
+    -- days after the last one delivered are estimates, and rest on what that day cost
+    select
+        concat_ws('|', 'estimate', delivered_through.provider_name, delivered_through.billing_account_id) as change_key,
+        cast(delivered_through.delivered_through_date as timestamp) + interval 1 day as started_at,
+        max(data_through.data_through_at) as ended_at,
+        md5(cast(sum(lines.effective_cost) as varchar)) as fingerprint
+
+    from delivered_through
+    inner join lines
+        on
+            delivered_through.provider_name = lines.provider_name
+            and delivered_through.billing_account_id = lines.billing_account_id
+            and cast(lines.charge_period_start as date) <= delivered_through.delivered_through_date
+            and lines.charge_period_end > cast(delivered_through.delivered_through_date as timestamp)
+    cross join data_through
+    group by
+        delivered_through.provider_name, delivered_through.billing_account_id, delivered_through.delivered_through_date
 
 )
 
-select * from compared
+select * from changes
 where started_at < ended_at
