@@ -55,6 +55,7 @@ def read_samples(text: str, file: str) -> tuple[list[Sample], list[Reject]]:
     """
     samples: list[Sample] = []
     rejects: list[Reject] = []
+    known: dict[str, Mapping[str, str]] = {}
     # OpenMetrics ends in `# EOF` and counts its times in seconds, the older text format in milliseconds
     unit = 1000.0 if text.rstrip().endswith("# EOF") else 1.0
     for number, raw in enumerate(text.split("\n"), start=1):
@@ -62,7 +63,7 @@ def read_samples(text: str, file: str) -> tuple[list[Sample], list[Reject]]:
         if not line or line.startswith("#"):
             continue
         try:
-            samples.append(_parse_line(line, number, unit))
+            samples.append(_parse_line(line, number, unit, known))
         except (ValueError, IndexError, OverflowError, TypeError) as error:
             readable = line.encode("utf-8", "replace").decode()
             detail = f"no metrics line ({redact(str(error) or 'cut or garbled', 120)})"
@@ -70,15 +71,22 @@ def read_samples(text: str, file: str) -> tuple[list[Sample], list[Reject]]:
     return samples, rejects
 
 
-def _parse_line(line: str, number: int, unit: float) -> Sample:
+def _parse_line(line: str, number: int, unit: float, known: dict[str, Mapping[str, str]]) -> Sample:
     if len(line) > LINE_LIMIT:
         raise ValueError(f"longer than {LINE_LIMIT} characters")
-    if any("\udc80" <= character <= "\udcff" for character in line) or "\0" in line:
+    if (not line.isascii() and any("\udc80" <= character <= "\udcff" for character in line)) or "\0" in line:
         raise ValueError("not UTF-8 text")
-    for family in text_string_to_metric_families(line + "\n"):
+    # a slot's labels stand on every one of its lines, and reading them is nearly all of the parser's time
+    start, end = line.find("{"), line.find("}") + 1
+    braces = line[start:end] if 0 < start < end and line.count("}") == 1 else ""
+    kept = known.get(braces)
+    text = line if kept is None else f"{line[:start]} {line[end:]}"
+    for family in text_string_to_metric_families(text + "\n"):
         for name, labels, value, timestamp, *_ in family.samples:
             at = None if timestamp is None else EPOCH + timedelta(seconds=float(timestamp) * unit)
             if at is not None and not 2000 <= at.year < 2200:
                 raise ValueError(f"time {at:%Y-%m-%d}: neither milliseconds nor, in OpenMetrics, seconds since 1970")
-            return Sample(number, name, labels, float(value), at)
+            if braces and kept is None:
+                known[braces] = labels
+            return Sample(number, name, labels if kept is None else kept, float(value), at)
     raise ValueError("no sample in it")

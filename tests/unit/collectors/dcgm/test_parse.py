@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.command import SourceFailed
+from collectors.dcgm.exposition import read_samples
 from collectors.dcgm.parse import Holder, OptionMissing, Slot, holder_of, is_no_node, parse_scrape
 from tests.unit.collectors.dcgm.scrapes import GRAPHICS, SLICE, SM, UTIL, WHOLE, scrape
 
@@ -147,3 +148,19 @@ def test_arbitrary_bytes_are_readings_or_rejects_or_a_failed_source(data: bytes)
     except SourceFailed:
         return
     assert scrapes.readings or scrapes.rejects
+
+
+LABEL_TEXT = st.text(st.sampled_from('ab{}",\\ #='), max_size=6)
+
+
+@given(st.lists(st.tuples(LABEL_TEXT, st.integers(0, 9)), min_size=1, max_size=6))
+def test_lines_read_together_say_what_each_says_alone(lines: list[tuple[str, int]]) -> None:
+    """Labels are read once per text between the braces; a value that holds braces or quotes must not mislead that."""
+    texts = []
+    for label, value in lines:
+        escaped = label.replace("\\", "\\\\").replace('"', '\\"')
+        texts.append(f'{SM}{{UUID="GPU-1",x="{escaped}"}} {value}')
+    together, rejects = read_samples("\n".join(texts * 2), "a")
+    assert not rejects
+    assert [(sample.labels["x"], sample.value) for sample in together] == lines * 2
+    assert [sample.name for sample in together] == [SM] * len(lines) * 2
