@@ -34,13 +34,10 @@ def parse_time(text: str, zone: ZoneInfo | None) -> datetime | None:
         instant = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{text!r} is no time; save with SLURM_TIME_FORMAT=%s (epoch) or in ISO 8601") from None
+    _plausible(instant.replace(tzinfo=None), text)
     if instant.tzinfo is None:
         instant = _localized(instant, zone or ZoneInfo("UTC"))
-    try:
-        instant = instant.astimezone(UTC).replace(tzinfo=None)
-    except OverflowError:
-        raise ValueError(f"{text!r} is no time of a job") from None
-    return _plausible(instant, text)
+    return instant.astimezone(UTC).replace(tzinfo=None)
 
 
 def is_local(text: str) -> bool:
@@ -65,13 +62,9 @@ def parse_duration(text: str) -> float | None:
 
 def _localized(instant: datetime, zone: ZoneInfo) -> datetime:
     first, second = instant.replace(tzinfo=zone, fold=0), instant.replace(tzinfo=zone, fold=1)
-    try:
-        if first.utcoffset() == second.utcoffset():
-            return first
-        exists = first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == instant
-    except OverflowError:
-        raise ValueError(f"{instant.isoformat()} is no time of a job") from None
-    if exists:
+    if first.utcoffset() == second.utcoffset():
+        return first
+    if first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == instant:
         raise AmbiguousTimeError(
             f"{instant.isoformat()} is two instants in {zone.key}: the clock repeats that hour; "
             "save with TZ=UTC or SLURM_TIME_FORMAT=%s and name no zone"

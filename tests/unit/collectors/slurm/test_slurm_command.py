@@ -23,13 +23,15 @@ ROW = "{cluster}|42|train|COMPLETED|1796020000|1796023600|gres/gpu={gpus}\n"
 FAKE = r"""#!/bin/sh
 case "$(basename "$0") $*" in
   "sacct --version") echo "slurm 22.05.8" ;;
-  "sacct --helpformat") echo "Account AllocTRES Cluster ElapsedRaw End Eligible JobID JobIDRaw JobName NodeList"; echo "State  Start Submit" ;;
+  "sacct --helpformat") 
+    echo "Account AllocTRES Cluster ElapsedRaw End Eligible"; echo "JobID JobIDRaw JobName NodeList  State  Start Submit" ;;
   "sacct "*--endtime=2026-11-30T07:00:00*)
     [ "$TZ $SLURM_TIME_FORMAT" = "UTC %s" ] || exit 9
     printf '%s\n' "$*" > "$(dirname "$0")/asked"
     cat "$(dirname "$0")/answer" ;;
   "scontrol show config") echo "ClusterName             = gpucl" ;;
-  "scontrol --all --oneliner show node") echo "NodeName=vm CPUTot=2 State=IDLE+DRAIN Gres=gpu:h100:4 Reason=fan [root@1796020000]" ;;
+  "scontrol --all --oneliner show node")
+    echo "NodeName=vm CPUTot=2 State=IDLE+DRAIN Gres=gpu:h100:4 Reason=fan [root@1796020000]" ;;
   *) echo "unknown option" >&2; exit 1 ;;
 esac
 """

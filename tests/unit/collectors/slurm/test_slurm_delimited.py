@@ -67,13 +67,13 @@ def test_a_name_in_an_old_encoding_does_not_cost_the_row() -> None:
 
 
 def test_a_damaged_gzip_file_is_a_failed_source() -> None:
-    with pytest.raises(SourceFailed, match="saved.txt: no whole gzip file.*copy it again"):
+    with pytest.raises(SourceFailed, match=r"saved.txt: no whole gzip file.*copy it again"):
         parse(gzip.compress(HEADER.encode() * 100)[:-9])
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "\ufeff"])
 def test_an_empty_file_is_a_failed_source(text: str) -> None:
-    with pytest.raises(SourceFailed, match="saved.txt: the file is empty"):
+    with pytest.raises(SourceFailed, match=r"saved\.txt: the file is empty"):
         parse(text)
 
 
@@ -147,6 +147,7 @@ def test_a_comma_as_delimiter_is_told_from_the_commas_of_a_resource_list() -> No
         [parsed] = parse(f"{header}\n{line}\n").rows
         assert (parsed["gpu_count"], parsed["cpu_count"]) == (4, 4)
     assert len(parse(f'{header}\n{row}\n7,"tra').rejects) == 1
+    assert len(parse(f'{header}\n{row}\n7,"tra"\rin').rejects) == 1
 
 
 def test_an_output_without_header_has_the_default_fields() -> None:

@@ -53,7 +53,7 @@ def test_an_older_gres_is_counted_too(text: str, count: int | None, model: str |
 
 @pytest.mark.parametrize("text", ["gres/gpu=many", "gres/gpu=1.5", "gres/gpu=", "gres/gpu", "=3", "gres/gpu=99999999"])
 def test_a_resource_list_that_makes_no_sense_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="GPUs|count"):
+    with pytest.raises(ValueError, match=r"GPUs|count"):
         tres.gpus(tres.parse_tres(text))
 
 
