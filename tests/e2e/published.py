@@ -1,0 +1,58 @@
+"""Compare what two published databases say, whatever order it was landed and built in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+
+#: when something was landed, built or published, and by which file, is not what the tables are about
+NOT_CONTENT = re.compile(r"landed_at|built_at|build_id|published_at|publication_id|collection_run_id|started_by|line_id$")
+#: one row per landing, per publication
+NOT_COMPARED = {"publication", "fct_collection_runs"}
+
+
+def contents(database: Path) -> dict[str, tuple[int, str]]:
+    """Table → number of rows and a hash over its sorted rows. Doubles are taken to 9 digits: sums may be added in any order."""
+    with duckdb.connect(str(database), read_only=True) as connection:
+        return {
+            table: connection.execute(
+                f"select count(*), coalesce(md5(string_agg(line, chr(10) order by line)), '') from ({_lines(connection, table)})"
+            ).fetchall()[0]
+            for table in tables(connection)
+        }
+
+
+def differing_rows(one: Path, other: Path, table: str, limit: int = 5) -> list[str]:
+    """A few rows that only one of two databases has, for the message of a failed test."""
+    with duckdb.connect() as connection:
+        found: list[str] = []
+        for name, path in (("one", one), ("other", other)):
+            connection.execute(f"attach '{path}' as {name} (read_only)")
+        rows = {}
+        for name in ("one", "other"):
+            connection.execute(f"use {name}")
+            rows[name] = [row[0] for row in connection.execute(_lines(connection, table)).fetchall()]
+        for name, mine, theirs in (("one", rows["one"], rows["other"]), ("other", rows["other"], rows["one"])):
+            found += [f"only in {name}: {line}" for line in sorted(set(mine) - set(theirs))[:limit]]
+        return found
+
+
+def tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The published tables that are compared."""
+    rows = connection.execute(
+        "select table_name from information_schema.tables where table_schema = 'main' order by table_name"
+    ).fetchall()
+    return [name for (name,) in rows if name not in NOT_COMPARED]
+
+
+def _lines(connection: duckdb.DuckDBPyConnection, table: str) -> str:
+    """A query of one text per row of the table."""
+    described = [(row[0], row[1]) for row in connection.execute(f"describe main.{table}").fetchall()]
+    cells = [
+        f"coalesce(cast({f'round({name}, 9)' if kind in ('DOUBLE', 'FLOAT') else name} as varchar), 'null')"
+        for name, kind in sorted(described)
+        if not NOT_CONTENT.search(name)
+    ]
+    return f"select concat_ws('|', {', '.join(cells)}) as line from main.{table}"
