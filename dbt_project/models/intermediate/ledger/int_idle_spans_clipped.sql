@@ -9,13 +9,20 @@ minutes as (
 
 ),
 
+rates as (
+
+    select * from {{ ref('int_device_hours_rated') }}
+    where {{ in_touched_days('usage_date') }}
+
+),
+
 previous_added as (
 
     select
         minutes.*,
         date_trunc('hour', minute_start_at) as hour_start_at,
         lag(minute_start_at) over (
-            partition by slot_id, run_id, date_trunc('hour', minute_start_at)
+            partition by cluster, slot_id, run_id, date_trunc('hour', minute_start_at)
             order by minute_start_at asc nulls last
         ) as previous_minute_start_at
 
@@ -28,7 +35,7 @@ spans_numbered as (
     select
         previous_added.*,
         sum(case when previous_minute_start_at = minute_start_at - interval 1 minute then 0 else 1 end) over (
-            partition by slot_id, run_id, hour_start_at
+            partition by cluster, slot_id, run_id, hour_start_at
             order by minute_start_at asc nulls last
             rows between unbounded preceding and current row
         ) as span_number
@@ -42,12 +49,12 @@ clipped as (
     select
         usage_date,
         hour_start_at,
+        cluster,
         slot_id,
         run_id,
         min(minute_start_at) as started_at,
         max(minute_start_at) + interval 1 minute as ended_at,
         max(gpu_id) as gpu_id,
-        max(cluster) as cluster,
         max(workload_id) as workload_id,
         count(*) as idle_minutes,
         sum(cast(held_us as double)) as held_us,
@@ -55,8 +62,24 @@ clipped as (
         sum(cast(memory_bytes as double)) as memory_byte_minutes
 
     from spans_numbered
-    group by usage_date, hour_start_at, slot_id, run_id, span_number
+    group by usage_date, hour_start_at, cluster, slot_id, run_id, span_number
+
+),
+
+priced as (
+
+    select
+        clipped.*,
+        coalesce(rates.currency, 'unknown') as currency,
+        clipped.held_us * rates.cost_per_gpu_us as cost
+
+    from clipped
+    left join rates
+        on
+            clipped.hour_start_at = rates.hour_start_at
+            and clipped.cluster = rates.cluster
+            and clipped.gpu_id = rates.gpu_id
 
 )
 
-select * from clipped
+select * from priced

@@ -1,0 +1,59 @@
+{#- The rows of a landing table: the files that outcome records list, or an empty relation of the table's columns. -#}
+
+{%- macro landed(table_name) -%}
+    {%- set declared = source('landing', table_name) -%}
+    {%- if execute -%}
+        {%- set columns = run_query(
+            "select column_name, data_type from control.landing_columns where table_name = '" ~ table_name ~ "' order by position"
+        ).rows -%}
+        {%- set files = run_query(
+            "select path from control.landed_files where table_name = '" ~ table_name ~ "' order by path"
+        ).columns[0].values() -%}
+    {%- else -%}
+        {%- set columns = [] -%}
+        {%- set files = [] -%}
+    {%- endif -%}
+    {{ return(adapter.dispatch('landed_rows', 'gpu_net')(columns, files)) }}
+{%- endmacro -%}
+
+{%- macro duckdb__landed_rows(columns, files) -%}
+    {%- if files | length == 0 -%}
+    select
+        {% for column in columns %}cast(null as {{ column[1] }}) as {{ column[0] }}, {% endfor %}cast(null as date) as dt
+    where false
+    {%- else -%}
+    select
+        {% for column in columns %}{{ column[0] }}, {% endfor %}dt
+    from read_parquet(
+        [{% for file in files %}'{{ file | replace("'", "''") }}'{{ ',' if not loop.last }}{% endfor %}],
+        hive_partitioning = true, hive_types = {'dt': date}
+    )
+    {%- endif -%}
+{%- endmacro -%}
+
+{#- Of rows with one key the one landed last stands. -#}
+{%- macro landed_last(table_name, key) -%}
+with
+
+source as (
+
+    {{ landed(table_name) }}
+
+),
+
+ranked as (
+
+    select
+        source.*,
+        row_number() over (
+            partition by {% for name in key %}source.{{ name }}{{ ', ' if not loop.last }}{% endfor %}
+            order by landed_at desc nulls last, line_number desc nulls last, collection_run_id desc nulls last
+        ) as landing_rank
+
+    from source
+
+)
+
+select * from ranked
+where landing_rank = 1
+{%- endmacro -%}

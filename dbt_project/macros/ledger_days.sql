@@ -1,0 +1,32 @@
+{#- Days whose spans the ledger works on: those it replaces and, because some rules look half an hour over midnight,
+    their neighbours. -#}
+{%- macro in_ledger_days(day) -%}
+    {%- if flags.FULL_REFRESH -%}
+        {{ ref('int_days_touched') and 'true' }}
+    {%- else -%}
+        {{ day }} in (
+            select days.usage_date from {{ ref('int_days_touched') }} as days
+            union
+            select days.usage_date - 1 from {{ ref('int_days_touched') }} as days
+            union
+            select days.usage_date + 1 from {{ ref('int_days_touched') }} as days
+        )
+    {%- endif -%}
+{%- endmacro -%}
+
+{#- Whether a minute is in a day that the ledger replaces, or near enough to one to decide there. -#}
+{%- macro in_ledger_minutes(minute) -%}
+    {%- if flags.FULL_REFRESH -%}
+        true
+    {%- else -%}
+        (
+            cast({{ minute }} as date) in (select days.usage_date from {{ ref('int_days_touched') }} as days)
+            or cast({{ minute }} + interval 31 minute as date) in (
+                select days.usage_date from {{ ref('int_days_touched') }} as days
+            )
+            or cast({{ minute }} - interval 31 minute as date) in (
+                select days.usage_date from {{ ref('int_days_touched') }} as days
+            )
+        )
+    {%- endif -%}
+{%- endmacro -%}

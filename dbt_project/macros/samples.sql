@@ -1,0 +1,71 @@
+{#- A literal list of the partitions that hold the samples of the days in question, so that only their files are opened:
+    those days and, for a reading that reaches over midnight, the day before each. -#}
+{%- macro in_sample_partitions(only_rolled_up=true) -%}
+    {%- if execute and not flags.FULL_REFRESH -%}
+        {%- set days = run_query(
+            "select distinct cast(unnest([usage_date, usage_date - 1]) as varchar) as day from " ~ ref('int_days_touched')
+            ~ (" where is_rolled_up" if only_rolled_up else "") ~ " order by day"
+        ).columns[0].values() -%}
+        {%- if days | length == 0 -%}
+            false
+        {%- else -%}
+            dt in ({% for day in days %}date '{{ day }}'{{ ', ' if not loop.last }}{% endfor %})
+        {%- endif -%}
+    {%- else -%}
+        {{ ref('int_days_touched') and 'true' }}
+    {%- endif -%}
+{%- endmacro -%}
+
+{#- Columns of a sample as the roll-up needs them: activity by the first usable signal (1 sm_active,
+    2 graphics_engine_active, 3 gpu_utilization), the share of the clock lost to heat or a power brake, its energy. -#}
+{%- macro sample_readings(samples) -%}
+    least(1.0, coalesce(
+        {{ samples }}.sm_active_ratio, {{ samples }}.graphics_engine_active_ratio, {{ samples }}.gpu_utilization_ratio
+    )) as activity,
+    case
+        when {{ samples }}.sm_active_ratio is not null then 1
+        when {{ samples }}.graphics_engine_active_ratio is not null then 2
+        when {{ samples }}.gpu_utilization_ratio is not null then 3
+    end as signal,
+    case
+        when ({{ samples }}.clock_event_reasons & {{ 236 if var('power_cap_is_throttling') else 232 }}) <> 0
+            then greatest(0.0, 1.0 - {{ samples }}.sm_clock_mhz
+                / nullif(coalesce({{ samples }}.sm_clock_application_mhz, {{ samples }}.sm_clock_max_mhz), 0))
+        else 0.0
+    end as throttled_ratio,
+    {{ samples }}.memory_used_bytes,
+    {{ samples }}.memory_total_bytes,
+    coalesce(
+        {{ samples }}.energy_joules, {{ samples }}.power_watts * {{ samples }}.interval_ms / 1000.0
+    ) / {{ samples }}.interval_ms / 1000.0 as joules_per_us,
+    {{ samples }}.power_watts,
+    {{ samples }}.xid,
+    {{ samples }}.missing
+{%- endmacro -%}
+
+{#- The sums kept of the samples, or parts of samples, of one series in one minute; `us` is the time each covers. -#}
+{%- macro sample_sums() -%}
+    cast(sum(case when is_start then 1 else 0 end) as bigint) as reading_count,
+    cast(sum(case when activity is not null then us else 0 end) as bigint) as covered_us,
+    cast(sum(case when activity < {{ var('idle_activity_ratio') }} then us else 0 end) as bigint) as idle_us,
+    cast(sum(case when activity <= 0 then us else 0 end) as bigint) as idle_0_us,
+    cast(sum(case when activity < 0.10 then us else 0 end) as bigint) as idle_10_us,
+    cast(sum(case when activity < 0.25 then us else 0 end) as bigint) as idle_25_us,
+    sum(activity * us) as activity_us,
+    sum(case when activity >= {{ var('idle_activity_ratio') }} then activity * us else 0 end) as active_activity_us,
+    sum(case when activity >= {{ var('idle_activity_ratio') }} then throttled_ratio * us else 0 end) as throttled_us,
+    cast(sum(case when signal = 2 then us else 0 end) as bigint) as graphics_us,
+    cast(sum(case when signal = 3 then us else 0 end) as bigint) as utilization_us,
+    sum(case when activity is not null then memory_used_bytes * cast(us as double) end) as memory_byte_us,
+    cast(sum(case when activity is not null and memory_used_bytes is not null then us end) as bigint) as memory_us,
+    max(memory_total_bytes) as memory_total_bytes,
+    sum(joules_per_us * us) as energy_joules,
+    min(power_watts) as power_min_watts,
+    max(power_watts) as power_max_watts,
+    min(interval_start_at) as first_start_at,
+    min(interval_end_at) as first_end_at,
+    max(interval_start_at) as last_start_at,
+    max(interval_end_at) as last_end_at,
+    min(case when xid = 79 then interval_start_at end) as lost_at,
+    max(case when activity is null then missing end) as missing
+{%- endmacro -%}

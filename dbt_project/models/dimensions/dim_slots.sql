@@ -1,0 +1,67 @@
+with
+
+layouts as (
+
+    select * from {{ ref('int_gpu_layouts') }}
+
+),
+
+gpus as (
+
+    select * from {{ ref('dim_gpus') }}
+
+),
+
+-- of several layouts that name a slot the latest describes it
+latest as (
+
+    select
+        cluster,
+        slot_id,
+        gpu_id,
+        mig_profile,
+        slot_fraction,
+        is_stranded,
+        row_number() over (partition by cluster, slot_id order by valid_from_at desc nulls last) as layout_rank
+
+    from layouts
+
+),
+
+described as (
+
+    select
+        slot_id,
+        cluster,
+        gpu_id,
+        mig_profile,
+        slot_fraction,
+        is_stranded
+
+    from latest
+    where layout_rank = 1
+
+    union all
+
+    select
+        gpu_id as slot_id,
+        cluster,
+        gpu_id,
+        cast(null as varchar) as mig_profile,
+        1.0 as slot_fraction,
+        false as is_stranded
+
+    from gpus
+    where is_implied
+
+)
+
+select
+    slot_id,
+    cluster,
+    gpu_id,
+    mig_profile,
+    cast(slot_fraction as double) as slot_fraction,
+    is_stranded
+
+from described

@@ -1,0 +1,121 @@
+-- Stretches in which a device was seen directly: its samples, whole intervals, usable or not, and its inventory
+-- records. Sightings in one quarter of an hour are drawn together at once, since a hole of up to
+-- inventory_absent_minutes (15) always belongs to the inventory. Kept by day, so that a year is small.
+
+{{ config(materialized='incremental', incremental_strategy='replace_days') }}
+
+with
+
+minutes as (
+
+    select * from {{ ref('int_gpu_minutes_rolled_up') }}
+
+),
+
+inventory as (
+
+    select * from {{ ref('stg_landing__gpu_inventory') }}
+
+),
+
+instants as (
+
+    select
+        cast(usage_date as date) as usage_date,
+        cluster,
+        node,
+        gpu_uuid as gpu_id,
+        first_start_at as seen_from_at,
+        first_end_at as first_seen_until_at,
+        last_start_at as last_seen_from_at,
+        last_end_at as seen_until_at
+
+    from minutes
+    where {{ in_touched_days('usage_date') }}
+
+    union all
+
+    select
+        cast(seen_at as date) as usage_date,
+        cluster,
+        node,
+        gpu_uuid as gpu_id,
+        seen_at as seen_from_at,
+        seen_at as first_seen_until_at,
+        seen_at as last_seen_from_at,
+        seen_at as seen_until_at
+
+    from inventory
+    where {{ in_touched_days('cast(seen_at as date)') }}
+
+),
+
+quarters as (
+
+    select
+        usage_date,
+        cluster,
+        node,
+        gpu_id,
+        cast({{ microseconds_between("timestamp '1970-01-01'", 'seen_from_at') }} // 900000000 as bigint) as quarter_number,
+        min(seen_from_at) as seen_from_at,
+        min_by(first_seen_until_at, seen_from_at) as first_seen_until_at,
+        max(last_seen_from_at) as last_seen_from_at,
+        max(seen_until_at) as seen_until_at
+
+    from instants
+    group by usage_date, cluster, node, gpu_id, quarter_number
+
+),
+
+marked as (
+
+    select
+        quarters.*,
+        case
+            when
+                seen_from_at <= max(seen_until_at) over (
+                    partition by usage_date, cluster, node, gpu_id
+                    order by seen_from_at nulls last
+                    rows between unbounded preceding and 1 preceding
+                ) + interval {{ var('inventory_absent_minutes') }} minute
+                then 0
+            else 1
+        end as begins
+
+    from quarters
+
+),
+
+numbered as (
+
+    select
+        marked.*,
+        sum(begins) over (
+            partition by usage_date, cluster, node, gpu_id
+            order by seen_from_at nulls last
+            rows between unbounded preceding and current row
+        ) as stretch_number
+
+    from marked
+
+),
+
+stretches as (
+
+    select
+        usage_date,
+        cluster,
+        node,
+        gpu_id,
+        min(seen_from_at) as seen_from_at,
+        min_by(first_seen_until_at, seen_from_at) as first_seen_until_at,
+        max(last_seen_from_at) as last_seen_from_at,
+        max(seen_until_at) as seen_until_at
+
+    from numbered
+    group by usage_date, cluster, node, gpu_id, stretch_number
+
+)
+
+select * from stretches

@@ -1,0 +1,233 @@
+-- Each device's time in inventory, cut by day and by the states of its node and of itself. Whether a drained device
+-- is out of service is decided later, when it is known whether anyone still holds it.
+
+with
+
+inventory_spans as (
+
+    select * from {{ ref('int_gpu_inventory_spans') }}
+
+),
+
+node_states as (
+
+    select * from {{ ref('int_node_states_resolved') }}
+    where state <> 'in_service'
+
+),
+
+minutes as (
+
+    select
+        cluster,
+        gpu_uuid as gpu_id,
+        min(lost_at) as lost_at
+
+    from {{ ref('int_gpu_minutes_rolled_up') }}
+    where lost_at is not null
+    group by cluster, gpu_uuid, bucket_start_at
+
+),
+
+inventory as (
+
+    select * from {{ ref('stg_landing__gpu_inventory') }}
+
+),
+
+losses as (
+
+    select cluster, gpu_id, lost_at
+    from minutes
+
+    union
+
+    select cluster, gpu_uuid as gpu_id, seen_at as lost_at
+    from inventory
+    where is_lost
+
+),
+
+lost_devices as (
+
+    select distinct cluster, gpu_id
+    from losses
+
+),
+
+-- seen working again: a usable reading that begins after the loss
+working as (
+
+    select
+        rolled_up.cluster,
+        rolled_up.gpu_uuid as gpu_id,
+        rolled_up.first_start_at as working_at
+
+    from {{ ref('int_gpu_minutes_rolled_up') }} as rolled_up
+    inner join lost_devices on rolled_up.cluster = lost_devices.cluster and rolled_up.gpu_uuid = lost_devices.gpu_id
+    where rolled_up.covered_us > 0 and rolled_up.lost_at is null
+
+    union all
+
+    select cluster, gpu_uuid as gpu_id, seen_at as working_at
+    from inventory
+    where not is_lost
+
+),
+
+lost_spans as (
+
+    select
+        losses.cluster,
+        losses.gpu_id,
+        losses.lost_at as started_at,
+        coalesce(min(working.working_at), timestamp '9999-01-01') as ended_at
+
+    from losses
+    left join working
+        on losses.cluster = working.cluster and losses.gpu_id = working.gpu_id and working.working_at > losses.lost_at
+    group by losses.cluster, losses.gpu_id, losses.lost_at
+
+),
+
+days as (
+
+    select
+        inventory_spans.cluster,
+        inventory_spans.gpu_id,
+        inventory_spans.node,
+        inventory_spans.started_at,
+        inventory_spans.ended_at,
+        {{ each_touched('day', 'inventory_spans.started_at', 'inventory_spans.ended_at') }} as day_start_at
+
+    from inventory_spans
+
+),
+
+in_days as (
+
+    select
+        cluster,
+        gpu_id,
+        node,
+        cast(day_start_at as date) as usage_date,
+        greatest(started_at, day_start_at) as started_at,
+        least(ended_at, day_start_at + interval 1 day) as ended_at
+
+    from days
+    where {{ in_ledger_days('cast(day_start_at as date)') }}
+
+),
+
+states as (
+
+    select
+        in_days.cluster,
+        in_days.gpu_id,
+        in_days.started_at as inventory_started_at,
+        node_states.state,
+        greatest(node_states.started_at, in_days.started_at) as started_at,
+        least(node_states.ended_at, in_days.ended_at) as ended_at
+
+    from in_days
+    inner join node_states
+        on
+            in_days.cluster = node_states.cluster
+            and in_days.node = node_states.node
+            and node_states.started_at < in_days.ended_at
+            and node_states.ended_at > in_days.started_at
+
+    union all
+
+    select
+        in_days.cluster,
+        in_days.gpu_id,
+        in_days.started_at as inventory_started_at,
+        'lost' as state,
+        greatest(lost_spans.started_at, in_days.started_at) as started_at,
+        least(lost_spans.ended_at, in_days.ended_at) as ended_at
+
+    from in_days
+    inner join lost_spans
+        on
+            in_days.cluster = lost_spans.cluster
+            and in_days.gpu_id = lost_spans.gpu_id
+            and lost_spans.started_at < in_days.ended_at
+            and lost_spans.ended_at > in_days.started_at
+
+),
+
+cuts as (
+
+    select cluster, gpu_id, started_at as inventory_started_at, started_at as cut_at from in_days
+    union
+    select cluster, gpu_id, inventory_started_at, started_at from states
+    union
+    select cluster, gpu_id, inventory_started_at, ended_at from states
+
+),
+
+pieces as (
+
+    select
+        in_days.cluster,
+        in_days.gpu_id,
+        in_days.node,
+        in_days.usage_date,
+        in_days.started_at as inventory_started_at,
+        cuts.cut_at as started_at,
+        coalesce(
+            lead(cuts.cut_at) over (
+                partition by in_days.cluster, in_days.gpu_id, in_days.started_at order by cuts.cut_at nulls last
+            ),
+            in_days.ended_at
+        ) as ended_at
+
+    from in_days
+    inner join cuts
+        on
+            in_days.cluster = cuts.cluster
+            and in_days.gpu_id = cuts.gpu_id
+            and in_days.started_at = cuts.inventory_started_at
+
+),
+
+stated as (
+
+    select
+        pieces.cluster,
+        pieces.gpu_id,
+        pieces.node,
+        pieces.usage_date,
+        pieces.started_at,
+        pieces.ended_at,
+        coalesce(
+            min_by(
+                states.state,
+                case states.state
+                    when 'down' then 1
+                    when 'maintenance' then 2
+                    when 'lost' then 3
+                    when 'drained' then 4
+                    when 'reserved' then 5
+                    else 6
+                end
+            ),
+            'in_service'
+        ) as state
+
+    from pieces
+    left join states
+        on
+            pieces.cluster = states.cluster
+            and pieces.gpu_id = states.gpu_id
+            and pieces.inventory_started_at = states.inventory_started_at
+            and states.started_at <= pieces.started_at
+            and states.ended_at >= pieces.ended_at
+            and states.started_at < states.ended_at
+    where pieces.started_at < pieces.ended_at
+    group by pieces.cluster, pieces.gpu_id, pieces.node, pieces.usage_date, pieces.started_at, pieces.ended_at
+
+)
+
+select * from stated

@@ -1,0 +1,170 @@
+-- The days this build replaces. A landed sample touches its day, an interval that changed (a run seen again with a
+-- later end, a node state, a price) only the days in which it changed; and, because some rules look half an hour over
+-- midnight and inventory bridges up to a day, one day on either side. Days whose samples or node states changed are
+-- rolled up again. A full refresh replaces everything and asks for none.
+
+with
+
+build_window as (
+
+    select * from {{ source('control', 'build_window') }}
+
+),
+
+days_landed as (
+
+    select * from {{ source('control', 'days_landed') }}
+
+),
+
+{% if flags.FULL_REFRESH %}
+
+touched as (
+
+    select
+        cast(null as date) as usage_date,
+        false as is_rolled_up,
+        false as is_fleet
+
+    from build_window
+    where false
+
+),
+
+{% else %}
+
+run_days as (
+
+    {{ days_changed('int_run_changes', 'run_changes_built') }}
+
+),
+
+hold_days as (
+
+    {{ days_changed('int_hold_changes', 'hold_changes_built') }}
+
+),
+
+node_state_days as (
+
+    {{ days_changed('int_node_state_changes', 'node_state_changes_built') }}
+
+),
+
+price_days as (
+
+    {{ days_changed('int_price_changes', 'price_changes_built') }}
+
+),
+
+-- a card first seen on a day may be the one that a run of those days held for longer
+late_sightings as (
+
+    select distinct {{ each_touched('day', 'changes.started_at', 'changes.ended_at') }} as usage_date
+    from {{ ref('int_hold_changes') }} as changes
+    inner join days_landed
+        on
+            days_landed.table_name in ('gpu_samples', 'gpu_inventory')
+            and cast(changes.started_at as date) between days_landed.usage_date - 1 and days_landed.usage_date + 1
+
+),
+
+touched as (
+
+    select
+        usage_date,
+        table_name in ('gpu_samples', 'pending') as is_rolled_up,
+        table_name in ('gpu_samples', 'gpu_inventory', 'gpu_processes', 'pending') as is_fleet
+
+    from days_landed
+
+    union all
+
+    select cast(usage_date as date), false, true
+    from late_sightings
+
+    union all
+
+    select usage_date, false, true
+    from run_days
+
+    union all
+
+    select usage_date, false, true
+    from hold_days
+
+    union all
+
+    select usage_date, true, true
+    from node_state_days
+
+    union all
+
+    select usage_date, false, false
+    from price_days
+
+),
+
+{% endif %}
+
+windowed as (
+
+    select
+        cast({{ each_touched('day', 'start_at', 'end_at') }} as date) as usage_date,
+        true as is_rolled_up,
+        false as is_fleet
+
+    from (
+        select
+            coalesce(build_window.start_at, (select min(held_from_at) from {{ ref('int_runs') }}), build_window.end_at) as start_at,
+            coalesce(
+                build_window.end_at, (select max(data_through_at) from {{ source('control', 'data_through') }})
+            ) as end_at
+        from build_window
+        where build_window.start_at is not null or build_window.end_at is not null
+    ) as bounds
+    where start_at < end_at
+
+),
+
+spread as (
+
+    select usage_date, is_rolled_up
+    from touched
+
+    union all
+
+    select usage_date - 1, false
+    from touched
+    where is_fleet
+
+    union all
+
+    select usage_date + 1, false
+    from touched
+    where is_fleet
+
+),
+
+-- a window names its days itself
+chosen as (
+
+    select windowed.usage_date, windowed.is_rolled_up
+    from windowed
+
+    union all
+
+    select spread.usage_date, spread.is_rolled_up
+    from spread
+    cross join build_window
+    where build_window.start_at is null and build_window.end_at is null
+
+)
+
+select
+    cast(usage_date as date) as usage_date,
+    bool_or(is_rolled_up) as is_rolled_up
+
+from chosen
+where usage_date is not null
+group by usage_date

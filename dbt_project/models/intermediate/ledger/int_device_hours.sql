@@ -1,0 +1,146 @@
+{{ config(materialized='incremental', incremental_strategy='replace_days') }}
+
+with
+
+states as (
+
+    select * from {{ ref('int_gpu_state_spans') }}
+
+),
+
+spans as (
+
+    select * from {{ ref('int_slot_spans') }}
+
+),
+
+minutes as (
+
+    select * from {{ ref('int_gpu_minutes') }}
+
+),
+
+inventory as (
+
+    select
+        cluster,
+        gpu_uuid as gpu_id,
+        max_by(gpu_model, seen_at) as gpu_model,
+        max_by(provider, seen_at) as provider,
+        max_by(provider_resource_id, seen_at) as provider_resource_id
+
+    from {{ ref('stg_landing__gpu_inventory') }}
+    group by cluster, gpu_uuid
+
+),
+
+known as (
+
+    select
+        cluster,
+        node,
+        gpu_id,
+        usage_date,
+        started_at,
+        ended_at,
+        1.0 as weight,
+        false as is_implied
+
+    from states
+
+    union all
+
+    select
+        cluster,
+        node,
+        gpu_id,
+        usage_date,
+        started_at,
+        ended_at,
+        held_share as weight,
+        true as is_implied
+
+    from spans
+    where is_implied
+
+),
+
+touching as (
+
+    select
+        known.*,
+        {{ each_touched('hour', 'known.started_at', 'known.ended_at') }} as hour_start_at
+
+    from known
+    where {{ in_touched_days('usage_date') }}
+
+),
+
+hours as (
+
+    select
+        hour_start_at,
+        usage_date,
+        cluster,
+        max(node) as node,
+        gpu_id,
+        bool_or(is_implied) as is_implied,
+        cast(round(sum(
+            weight * {{ microseconds_between(
+                'greatest(started_at, hour_start_at)', 'least(ended_at, hour_start_at + interval 1 hour)'
+            ) }}
+        )) as bigint) as inventory_us
+
+    from touching
+    group by hour_start_at, usage_date, cluster, gpu_id
+
+),
+
+energy as (
+
+    select
+        cluster,
+        gpu_id,
+        hour_start_at,
+        sum(energy_joules) as energy_joules
+
+    from (
+        select
+            cluster,
+            gpu_id,
+            date_trunc('hour', minute_start_at) as hour_start_at,
+            sum(energy_joules) / nullif(sum(case when energy_joules is not null then slot_fraction end), 0) as energy_joules
+        from minutes
+        group by cluster, gpu_id, date_trunc('hour', minute_start_at), bucket_start_at
+    ) as by_minute
+    group by cluster, gpu_id, hour_start_at
+
+),
+
+described as (
+
+    select
+        hours.hour_start_at,
+        hours.usage_date,
+        hours.cluster,
+        hours.node,
+        hours.gpu_id,
+        coalesce(inventory.gpu_model, 'unknown') as gpu_model,
+        inventory.provider,
+        inventory.provider_resource_id,
+        hours.is_implied,
+        hours.inventory_us,
+        energy.energy_joules
+
+    from hours
+    left join inventory on hours.cluster = inventory.cluster and hours.gpu_id = inventory.gpu_id
+    left join energy
+        on
+            hours.cluster = energy.cluster
+            and hours.gpu_id = energy.gpu_id
+            and hours.hour_start_at = energy.hour_start_at
+
+)
+
+select * from described
+where inventory_us > 0

@@ -1,0 +1,252 @@
+-- What each slot did in each minute of the days this build works on: whole-card readings of a partitioned card speak
+-- for all its slots, stale stretches cover nothing, and of two sources the better one is used (semantics 4).
+
+with
+
+minutes as (
+
+    select * from {{ ref('int_gpu_minutes_rolled_up') }}
+    where {{ in_ledger_minutes('bucket_start_at') }}
+
+),
+
+frozen as (
+
+    select * from {{ ref('int_gpu_minutes_frozen') }}
+    where {{ in_ledger_minutes('bucket_start_at') }}
+
+),
+
+layouts as (
+
+    select * from {{ ref('int_gpu_layouts') }}
+
+),
+
+frozen_marked as (
+
+    select
+        frozen.*,
+        case
+            when
+                date_trunc('minute', lag(bucket_start_at) over (
+                    partition by cluster, gpu_uuid, slot_uuid, source order by bucket_start_at nulls last
+                )) >= date_trunc('minute', bucket_start_at) - interval 1 minute
+                then 0
+            else 1
+        end as begins
+
+    from frozen
+
+),
+
+frozen_numbered as (
+
+    select
+        frozen_marked.*,
+        sum(begins) over (
+            partition by cluster, gpu_uuid, slot_uuid, source
+            order by bucket_start_at nulls last
+            rows between unbounded preceding and current row
+        ) as stretch_number
+
+    from frozen_marked
+
+),
+
+stale as (
+
+    select
+        cluster,
+        gpu_uuid,
+        slot_uuid,
+        source,
+        bucket_start_at
+
+    from (
+        select
+            frozen_numbered.*,
+            count(*) over (partition by cluster, gpu_uuid, slot_uuid, source, stretch_number) as stretch_minutes,
+            sum(reading_count) over (partition by cluster, gpu_uuid, slot_uuid, source, stretch_number) as stretch_readings
+        from frozen_numbered
+    ) as stretches
+    where stretch_minutes >= {{ var('stale_minutes') }} and stretch_readings >= {{ var('stale_readings') }}
+
+),
+
+-- fractions are shared by the slots only where the reading is of the whole card
+by_slot as (
+
+    select
+        minutes.usage_date,
+        minutes.bucket_start_at,
+        minutes.bucket_end_at,
+        minutes.cluster,
+        minutes.node,
+        minutes.gpu_uuid as gpu_id,
+        layouts.slot_id,
+        layouts.card_slices,
+        layouts.slot_fraction,
+        minutes.source,
+        stale.source is not null as is_stale,
+        case when stale.source is null then minutes.covered_us else 0 end as covered_us,
+        minutes.idle_us,
+        minutes.idle_0_us,
+        minutes.idle_10_us,
+        minutes.idle_25_us,
+        minutes.activity_us,
+        minutes.active_activity_us,
+        minutes.throttled_us,
+        case
+            when
+                minutes.covered_us - minutes.graphics_us - minutes.utilization_us
+                >= greatest(minutes.graphics_us, minutes.utilization_us)
+                then 1
+            when minutes.graphics_us >= minutes.utilization_us then 2
+            else 3
+        end as signal,
+        minutes.memory_byte_us / nullif(minutes.memory_us, 0)
+            * case when minutes.slot_uuid is null then layouts.slot_fraction else 1.0 end as memory_bytes,
+        coalesce(
+            layouts.memory_total_bytes,
+            minutes.memory_total_bytes * case when minutes.slot_uuid is null then layouts.slot_fraction else 1.0 end
+        ) as memory_total_bytes,
+        minutes.energy_joules,
+        minutes.missing
+
+    from minutes
+    inner join layouts
+        on
+            minutes.cluster = layouts.cluster
+            and minutes.gpu_uuid = layouts.gpu_id
+            and (minutes.slot_uuid is null or minutes.slot_uuid = layouts.slot_id)
+            and minutes.bucket_start_at >= layouts.valid_from_at
+            and minutes.bucket_start_at < layouts.valid_until_at
+    left join stale
+        on
+            minutes.cluster = stale.cluster
+            and minutes.gpu_uuid = stale.gpu_uuid
+            and minutes.slot_uuid is not distinct from stale.slot_uuid
+            and minutes.source is not distinct from stale.source
+            and minutes.bucket_start_at = stale.bucket_start_at
+
+),
+
+several_sources as (
+
+    select
+        cluster,
+        slot_id
+
+    from by_slot
+    group by cluster, slot_id
+    having count(distinct source) > 1
+
+),
+
+rivals as (
+
+    select
+        by_slot.*,
+        max(by_slot.covered_us) over (
+            partition by by_slot.cluster, by_slot.slot_id, by_slot.bucket_start_at
+        ) as best_covered_us
+
+    from by_slot
+    inner join several_sources on by_slot.cluster = several_sources.cluster and by_slot.slot_id = several_sources.slot_id
+
+),
+
+ranked_rivals as (
+
+    select
+        rivals.*,
+        row_number() over (
+            partition by cluster, slot_id, bucket_start_at
+            order by
+                case when covered_us > 0 and 2 * covered_us >= best_covered_us then 0 else 1 end nulls last,
+                signal nulls last,
+                covered_us desc nulls last,
+                source nulls last
+        ) as source_rank
+
+    from rivals
+
+),
+
+chosen as (
+
+    select by_slot.*
+    from by_slot
+    left join several_sources on by_slot.cluster = several_sources.cluster and by_slot.slot_id = several_sources.slot_id
+    where several_sources.slot_id is null
+
+    union all
+
+    select * exclude (best_covered_us, source_rank)
+    from ranked_rivals
+    where source_rank = 1
+
+),
+
+-- power and energy of a partitioned card are repeated on each instance: the card's is the mean of the repeats
+card_energy as (
+
+    select
+        cluster,
+        gpu_id,
+        bucket_start_at,
+        avg(energy_joules) as energy_joules
+
+    from chosen
+    where card_slices > 1
+    group by cluster, gpu_id, bucket_start_at
+
+),
+
+priced as (
+
+    select
+        chosen.usage_date,
+        date_trunc('minute', chosen.bucket_start_at) as minute_start_at,
+        chosen.bucket_start_at,
+        chosen.bucket_end_at,
+        chosen.cluster,
+        chosen.node,
+        chosen.gpu_id,
+        chosen.slot_id,
+        chosen.slot_fraction,
+        chosen.is_stale,
+        chosen.covered_us,
+        case when chosen.covered_us > 0 then chosen.idle_us else 0 end as idle_us,
+        case when chosen.covered_us > 0 then chosen.idle_0_us else 0 end as idle_0_us,
+        case when chosen.covered_us > 0 then chosen.idle_10_us else 0 end as idle_10_us,
+        case when chosen.covered_us > 0 then chosen.idle_25_us else 0 end as idle_25_us,
+        case when chosen.covered_us > 0 then chosen.activity_us else 0 end as activity_us,
+        case when chosen.covered_us > 0 then chosen.active_activity_us else 0 end as active_activity_us,
+        case when chosen.covered_us > 0 then chosen.throttled_us else 0 end as throttled_us,
+        case when chosen.covered_us > 0 then chosen.signal end as signal,
+        chosen.memory_bytes,
+        chosen.memory_total_bytes,
+        coalesce(card_energy.energy_joules * chosen.slot_fraction, chosen.energy_joules) as energy_joules,
+        case
+            when chosen.is_stale then 'stale'
+            when chosen.missing is null then 'gap'
+            else coalesce(
+                {{ json_text('chosen.missing', 'sm_active_ratio') }},
+                {{ json_text('chosen.missing', 'graphics_engine_active_ratio') }},
+                {{ json_text('chosen.missing', 'gpu_utilization_ratio') }},
+                'gap'
+            )
+        end as gap_reason
+
+    from chosen
+    left join card_energy
+        on
+            chosen.cluster = card_energy.cluster
+            and chosen.gpu_id = card_energy.gpu_id
+            and chosen.bucket_start_at = card_energy.bucket_start_at
+
+)
+
+select * from priced

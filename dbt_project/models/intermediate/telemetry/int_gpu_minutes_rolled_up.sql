@@ -1,0 +1,229 @@
+-- The one place that touches samples. Samples that need no cutting are added up as they are; of the others, repeats
+-- are dropped (the one landed last stands), each is cut at the next one's start, and split at minutes and at the
+-- instants where its node's state changes, so that time out of service never mixes with time in service.
+
+{{ config(materialized='incremental', incremental_strategy='replace_days', meta={'days': 'rolled_up'}) }}
+
+with
+
+samples as (
+
+    select * from {{ ref('stg_landing__gpu_samples') }}
+    where {{ in_sample_partitions() }}
+
+),
+
+series as (
+
+    select * from {{ ref('int_sample_series') }}
+
+),
+
+node_states as (
+
+    select * from {{ ref('int_node_states_resolved') }}
+    where state in ('down', 'maintenance', 'drained')
+
+),
+
+whole_readings as (
+
+    select
+        series.series_number,
+        date_trunc('minute', samples.interval_start_at) as bucket_start_at,
+        samples.interval_start_at,
+        {{ plus_microseconds('samples.interval_start_at', 'samples.interval_ms * 1000') }} as interval_end_at,
+        samples.interval_ms * 1000 as us,
+        true as is_start,
+        {{ sample_readings('samples') }}
+
+    from samples
+    inner join series
+        on
+            samples.cluster = series.cluster
+            and samples.gpu_uuid = series.gpu_uuid
+            and samples.node = series.node
+            and samples.source = series.source
+            and samples.slot_uuid is not distinct from series.slot_uuid
+    where not series.needs_cutting
+
+),
+
+to_be_cut as (
+
+    select
+        series.series_number,
+        series.cluster,
+        series.node,
+        samples.interval_start_at,
+        {{ plus_microseconds('samples.interval_start_at', 'samples.interval_ms * 1000') }} as interval_end_at,
+        {{ sample_readings('samples') }},
+        row_number() over (
+            partition by series.series_number, samples.interval_start_at
+            order by samples.landed_at desc nulls last, samples.line_number desc nulls last
+        ) as landing_rank
+
+    from samples
+    inner join series
+        on
+            samples.cluster = series.cluster
+            and samples.gpu_uuid = series.gpu_uuid
+            and samples.node = series.node
+            and samples.source = series.source
+            and samples.slot_uuid is not distinct from series.slot_uuid
+    where series.needs_cutting
+
+),
+
+cut_at_the_next as (
+
+    select
+        * exclude (interval_end_at, landing_rank),
+        least(
+            interval_end_at,
+            coalesce(
+                lead(interval_start_at) over (partition by series_number order by interval_start_at nulls last),
+                interval_end_at
+            )
+        ) as interval_end_at
+
+    from to_be_cut
+    where landing_rank = 1
+
+),
+
+in_minutes as (
+
+    select
+        cut_at_the_next.*,
+        {{ each_touched('minute', 'interval_start_at', 'interval_end_at') }} as minute_start_at
+
+    from cut_at_the_next
+    where interval_start_at < interval_end_at
+
+),
+
+state_changes as (
+
+    select distinct
+        cluster,
+        node,
+        changed_at
+
+    from (
+        select cluster, node, started_at as changed_at from node_states
+        union all
+        select cluster, node, ended_at as changed_at from node_states
+    ) as both_ends
+
+),
+
+-- a minute in which the node's state changes is several buckets
+buckets as (
+
+    select
+        cluster,
+        node,
+        minute_start_at,
+        bucket_start_at,
+        coalesce(
+            lead(bucket_start_at) over (partition by cluster, node, minute_start_at order by bucket_start_at nulls last),
+            minute_start_at + interval 1 minute
+        ) as bucket_end_at
+
+    from (
+        select cluster, node, date_trunc('minute', changed_at) as minute_start_at, changed_at as bucket_start_at
+        from state_changes
+        union
+        select cluster, node, date_trunc('minute', changed_at), date_trunc('minute', changed_at)
+        from state_changes
+    ) as bucket_starts
+
+),
+
+in_buckets as (
+
+    select
+        in_minutes.*,
+        coalesce(buckets.bucket_start_at, in_minutes.minute_start_at) as bucket_start_at,
+        coalesce(buckets.bucket_end_at, in_minutes.minute_start_at + interval 1 minute) as bucket_end_at
+
+    from in_minutes
+    left join buckets
+        on
+            in_minutes.cluster = buckets.cluster
+            and in_minutes.node = buckets.node
+            and in_minutes.minute_start_at = buckets.minute_start_at
+            and in_minutes.interval_start_at < buckets.bucket_end_at
+            and in_minutes.interval_end_at > buckets.bucket_start_at
+
+),
+
+cut_readings as (
+
+    select
+        series_number,
+        bucket_start_at,
+        bucket_end_at,
+        greatest(interval_start_at, bucket_start_at) as interval_start_at,
+        least(interval_end_at, bucket_end_at) as interval_end_at,
+        {{ microseconds_between('greatest(interval_start_at, bucket_start_at)', 'least(interval_end_at, bucket_end_at)') }} as us,
+        interval_start_at >= bucket_start_at as is_start,
+        activity,
+        signal,
+        throttled_ratio,
+        memory_used_bytes,
+        memory_total_bytes,
+        joules_per_us,
+        power_watts,
+        xid,
+        missing
+
+    from in_buckets
+
+),
+
+summed as (
+
+    select
+        series_number,
+        bucket_start_at,
+        bucket_start_at + interval 1 minute as bucket_end_at,
+        {{ sample_sums() }}
+
+    from whole_readings
+    group by series_number, bucket_start_at
+
+    union all
+
+    select
+        series_number,
+        bucket_start_at,
+        bucket_end_at,
+        {{ sample_sums() }}
+
+    from cut_readings
+    group by series_number, bucket_start_at, bucket_end_at
+
+),
+
+rolled_up as (
+
+    select
+        cast(summed.bucket_start_at as date) as usage_date,
+        summed.bucket_start_at,
+        summed.bucket_end_at,
+        series.cluster,
+        series.node,
+        series.gpu_uuid,
+        series.slot_uuid,
+        series.source,
+        summed.* exclude (series_number, bucket_start_at, bucket_end_at)
+
+    from summed
+    inner join series on summed.series_number = series.series_number
+
+)
+
+select * from rolled_up
+where {{ in_rolled_up_days('usage_date') }}

@@ -1,0 +1,1 @@
+{{ landed('billing_lines') }}

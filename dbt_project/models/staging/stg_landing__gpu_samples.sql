@@ -1,0 +1,1 @@
+{{ landed('gpu_samples') }}

@@ -1,0 +1,1 @@
+{{ landed_last('inference_requests', ['cluster', 'request_id', 'started_at']) }}

@@ -1,0 +1,1 @@
+{{ landed_last('inference_usage', ['cluster', 'server', 'job_id', 'workload', 'namespace', 'model', 'adapter', 'interval_start_at']) }}

@@ -1,0 +1,1 @@
+{{ landed_last('interventions', ['intervention_id']) }}

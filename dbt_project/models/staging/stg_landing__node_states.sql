@@ -1,0 +1,1 @@
+{{ landed_last('node_states', ['cluster', 'node', 'state', 'started_at']) }}

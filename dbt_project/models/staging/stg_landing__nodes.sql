@@ -1,0 +1,1 @@
+{{ landed_last('nodes', ['cluster', 'node', 'seen_at']) }}

@@ -1,0 +1,1 @@
+{{ landed_last('runs', ['cluster', 'job_id', 'started_at', 'observed_at']) }}

@@ -1,0 +1,1 @@
+{{ landed_last('training_events', ['cluster', 'job_id', 'kind', 'step', 'at']) }}

@@ -1,0 +1,191 @@
+"""Build the warehouse: find the days touched since the last build, run dbt once, record what was built.
+
+The build database is private to the build and has one writer. dbt runs in a subprocess (`dbtRunner` would keep its
+locks in this process). What a build consumed is recorded only after every node succeeded, so a build that was killed
+or failed is simply done again: the days it would have replaced are still touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import duckdb
+from filelock import FileLock, Timeout
+
+from warehouse import control
+from warehouse.conform import parse_instant
+from warehouse.home import PROJECT_ROOT, Home
+from warehouse.landing import Window
+from warehouse.outcomes import LandedTable, landed_tables
+
+DBT_PROJECT = PROJECT_ROOT / "dbt_project"
+
+
+class BuildFailedError(Exception):
+    """dbt did not finish every node; the message names the first ones that failed."""
+
+
+class BuildLockedError(Exception):
+    """Another build is running."""
+
+
+@dataclass(frozen=True)
+class BuildSummary:
+    """What one build did. `status` is `succeeded` or `nothing_to_do`."""
+
+    build_id: str
+    status: str
+    days: int
+    seconds: float
+    is_full_refresh: bool
+
+    def text(self) -> str:
+        if self.status == "nothing_to_do":
+            return "build: nothing has landed since the last build"
+        kind = "full refresh" if self.is_full_refresh else "incremental"
+        return f"build {self.build_id}: {kind}, {self.days} days replaced, {self.seconds:.1f} s"
+
+
+def build(home: Home, window: Window = Window(None, None), *, full_refresh: bool = False) -> BuildSummary:
+    """Bring the build database up to date with the landings, or rebuild the days of `window`.
+
+    Raises BuildFailedError when dbt fails, BuildLockedError when another build holds the lock.
+    """
+    home.create()
+    with _locked(home):
+        started_at = datetime.now(UTC).replace(tzinfo=None)
+        landed = landed_tables(home.raw)
+        with control.open_build_database(home) as connection:
+            last = control.last_build(connection)
+            version = project_version()
+            is_windowed = window.start_at is not None or window.end_at is not None
+            full_refresh = full_refresh or last is None or last.version != version
+            fresh = control.not_consumed(connection, landed) if not full_refresh else landed
+            pending = control.has_pending_days(connection)
+            if not (full_refresh or is_windowed or pending or any(record.status == "landed" for record in fresh)):
+                return BuildSummary(last.build_id if last else "", "nothing_to_do", 0, 0.0, False)
+            build_id = f"{started_at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+            control.write_inputs(connection, home, landed, fresh, window, build_id=build_id)
+            connection.execute("checkpoint")
+        run_dbt(home, full_refresh=full_refresh)
+        results = read_run_results(home)
+        with control.open_build_database(home) as connection:
+            days = control.record_build(
+                connection,
+                build_id=build_id,
+                started_at=started_at,
+                version=version,
+                window=window,
+                full_refresh=full_refresh,
+                consumed=() if is_windowed else fresh,
+            )
+        seconds = (datetime.now(UTC).replace(tzinfo=None) - started_at).total_seconds()
+        assert results
+        return BuildSummary(build_id, "succeeded", days, seconds, full_refresh)
+
+
+@contextmanager
+def _locked(home: Home) -> Iterator[None]:
+    try:
+        with FileLock(home.build / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise BuildLockedError("another build is running on this warehouse; wait for it to end") from None
+
+
+def project_version() -> str:
+    """A hash of the dbt project and the landing shape: when rules change, every day is built anew."""
+    digest = hashlib.sha256()
+    suffixes = {".sql", ".yml", ".csv", ".md"}
+    files = [path for path in DBT_PROJECT.rglob("*") if path.suffix in suffixes and not _is_artifact(path)]
+    for path in sorted(files) + [Path(__file__).with_name("landing_shape.py"), Path(__file__).with_name("control.py")]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _is_artifact(path: Path) -> bool:
+    return bool({"target", "logs", "dbt_packages"} & set(path.relative_to(DBT_PROJECT).parts))
+
+
+def run_dbt(home: Home, *, full_refresh: bool, select: Sequence[str] = ()) -> None:
+    """`dbt build` on the build database, one process for all models; its lines go to stdout as they come."""
+    artifacts = home.build / "dbt"
+    command = [
+        *(str(Path(sys.executable).with_name("dbt")), "--no-use-colors", "build"),
+        *("--project-dir", str(DBT_PROJECT), "--profiles-dir", str(DBT_PROJECT)),
+        *("--target-path", str(artifacts / "target"), "--log-path", str(artifacts / "logs")),
+        *("--exclude-resource-type", "unit_test"),
+    ]
+    if full_refresh:
+        command.append("--full-refresh")
+    if select:
+        command += ["--select", *select]
+    artifacts.mkdir(parents=True, exist_ok=True)
+    (artifacts / "target" / "run_results.json").unlink(missing_ok=True)
+    environment = {**os.environ, "GPU_NET_BUILD_DATABASE": str(home.build_database), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
+    verbose = bool(os.environ.get("GPU_NET_VERBOSE"))
+    with (artifacts / "last_run.log").open("w") as log:
+        finished = subprocess.run(command, env=environment, stdout=None if verbose else log, stderr=subprocess.STDOUT, check=False)
+    failures = [f"{node['unique_id']}: {node['message']}" for node in read_run_results(home) if node["status"] in ("error", "fail")]
+    if finished.returncode or failures:
+        tail = "" if verbose or failures else "\n" + (artifacts / "last_run.log").read_text()[-3000:]
+        raise BuildFailedError(
+            f"dbt failed (log: {artifacts / 'last_run.log'}); nothing was published\n" + "\n".join(failures[:5]) + tail
+        )
+
+
+def read_run_results(home: Home) -> list[dict[str, Any]]:
+    """dbt's result per node of the last run; empty where it left none."""
+    path = home.build / "dbt" / "target" / "run_results.json"
+    if not path.exists():
+        return []
+    results: list[dict[str, Any]] = json.loads(path.read_text())["results"]
+    return results
+
+
+class _Instant(click.ParamType[datetime]):
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            return parse_instant(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+INSTANT = _Instant()
+
+
+def build_window(since: datetime | None, until: datetime | None) -> Window:
+    """The window of `--since` and `--until`; a usage error where it is empty."""
+    if since and until and until <= since:
+        raise click.UsageError("--until must lie after --since")
+    return Window(since, until)
+
+
+@click.command("build")
+@click.option("--since", type=INSTANT, help="Rebuild from this instant or date on (UTC).")
+@click.option("--until", type=INSTANT, help="Rebuild up to this instant or date, exclusive (UTC).")
+@click.option("--full-refresh", is_flag=True, help="Build every day anew.")
+def build_command(since: datetime | None, until: datetime | None, full_refresh: bool) -> None:
+    """Build the days touched since the last build, or the days named."""
+    try:
+        summary = build(Home.from_environment(), build_window(since, until), full_refresh=full_refresh)
+    except (BuildFailedError, BuildLockedError, duckdb.Error) as error:
+        click.echo(f"build failed: {error}", err=True)
+        sys.exit(1)
+    click.echo(summary.text())
+
+

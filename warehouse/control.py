@@ -1,0 +1,203 @@
+"""The `control` schema of the build database: what a build is told, and what it remembers.
+
+Told (written before dbt runs): landed_files, landing_columns, collection_runs, data_through, days_landed, build_window.
+Remembered (written after every node succeeded): builds, build_days, consumed, pending_days, and `…_built` tables: the
+compact inputs as the last build held them, from which the next build sees what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import duckdb
+import polars as pl
+
+from warehouse.home import Home
+from warehouse.landing import Window
+from warehouse.landing_shape import LINEAGE, TABLES
+from warehouse.outcomes import LandedTable, current_files, outcome_frame
+
+#: models whose rows the next build compares with, to find the days a change touches
+REMEMBERED = ("int_run_changes", "int_hold_changes", "int_node_state_changes", "int_price_changes")
+
+#: tables whose rows touch the days they lie in; the others are compared as intervals
+DATED_TABLES = {
+    "gpu_samples": ("interval_start_at", "interval_ms"),
+    "gpu_inventory": ("seen_at", None),
+    "gpu_processes": ("seen_at", None),
+    "node_samples": ("interval_start_at", "interval_ms"),
+    "inference_usage": ("interval_start_at", "interval_ms"),
+    "inference_requests": ("started_at", None),
+    "billing_lines": ("charge_period_start", None),
+}
+
+
+@dataclass(frozen=True)
+class Build:
+    build_id: str
+    version: str
+
+
+@contextmanager
+def open_build_database(home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The build database, in UTC, with its control tables made."""
+    connection = duckdb.connect(str(home.build_database))
+    try:
+        connection.execute("set TimeZone = 'UTC'")
+        connection.execute("create schema if not exists control")
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        yield connection
+    finally:
+        connection.close()
+
+
+_SCHEMA = (
+    """create table if not exists control.builds (
+        build_id varchar, started_at timestamp, finished_at timestamp, status varchar, version varchar,
+        window_start_at timestamp, window_end_at timestamp, data_through_at timestamp, is_full_refresh boolean)""",
+    "create table if not exists control.build_days (build_id varchar, usage_date date)",
+    "create table if not exists control.consumed (collection_run_id varchar)",
+    "create table if not exists control.pending_days (usage_date date)",
+)
+
+
+def last_build(connection: duckdb.DuckDBPyConnection) -> Build | None:
+    row = connection.execute("select build_id, version from control.builds order by finished_at desc limit 1").fetchone()
+    return Build(*row) if row else None
+
+
+def has_pending_days(connection: duckdb.DuckDBPyConnection) -> bool:
+    return bool(connection.execute("select count(*) from control.pending_days").fetchall()[0][0])
+
+
+def not_consumed(connection: duckdb.DuckDBPyConnection, landed: Sequence[LandedTable]) -> list[LandedTable]:
+    consumed = {row[0] for row in connection.execute("select collection_run_id from control.consumed").fetchall()}
+    return [record for record in landed if record.collection_run_id not in consumed]
+
+
+def write_inputs(
+    connection: duckdb.DuckDBPyConnection,
+    home: Home,
+    landed: Sequence[LandedTable],
+    fresh: Sequence[LandedTable],
+    window: Window,
+    *,
+    build_id: str,
+) -> None:
+    """Tell the models which files there are, through when each cluster is known, and which days have new rows."""
+    files = [(table, str(home.raw / file), _partition(file)) for table, file in current_files(landed)]
+    _replace(connection, "landed_files", pl.DataFrame(files, {"table_name": pl.String, "path": pl.String, "dt": pl.String}, orient="row"))
+    columns = [
+        (table.name, position, column.name, column.sql_type)
+        for table in TABLES.values()
+        for position, column in enumerate((*table.columns, *LINEAGE))
+    ]
+    _replace(connection, "landing_columns", pl.DataFrame(columns, ["table_name", "position", "column_name", "data_type"], orient="row"))
+    runs = outcome_frame(home.raw)
+    if runs is not None:
+        _replace(connection, "collection_runs", runs)
+    else:
+        connection.execute(
+            """create or replace table control.collection_runs (collection_run_id varchar, source varchar, cluster varchar,
+            table_name varchar, status varchar, error varchar, source_version varchar, inputs varchar, window_start_at timestamp,
+            window_end_at timestamp, data_through_at timestamp, started_at timestamp, landed_at timestamp, rows_landed bigint,
+            rows_quarantined bigint, rejects varchar, gaps varchar, content_hash varchar, files varchar, removed_files varchar,
+            clusters varchar)"""
+        )
+    _write_data_through(connection, landed)
+    connection.execute(
+        "create or replace table control.build_window as select ?::varchar as build_id, ?::timestamp as start_at, ?::timestamp as end_at",
+        [build_id, window.start_at, window.end_at],
+    )
+    _write_days_landed(connection, home, fresh)
+
+
+def _partition(file: str) -> str:
+    return next(part[3:] for part in file.split("/") if part.startswith("dt="))
+
+
+def _replace(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.DataFrame) -> None:
+    connection.register("frame", frame.to_arrow())
+    connection.execute(f"create or replace table control.{table} as select * from frame")
+    connection.unregister("frame")
+
+
+def _write_data_through(connection: duckdb.DuckDBPyConnection, landed: Sequence[LandedTable]) -> None:
+    """Per cluster and group of tables, the end of the last successful window, for imports the last instant landed."""
+    through: dict[tuple[str, str], datetime] = {}
+    for record in landed:
+        if record.table_name not in TABLES or record.status != "landed":
+            continue
+        for cluster, instant in record.through.items():
+            if instant:
+                key = (cluster, TABLES[record.table_name].group)
+                through[key] = max(datetime.fromisoformat(instant), through.get(key, datetime.min))
+    rows = [(cluster, group, instant) for (cluster, group), instant in sorted(through.items())]
+    schema = {"cluster": pl.String, "table_group": pl.String, "data_through_at": pl.Datetime("us")}
+    _replace(connection, "data_through", pl.DataFrame(rows, schema, orient="row"))
+
+
+def _write_days_landed(connection: duckdb.DuckDBPyConnection, home: Home, fresh: Sequence[LandedTable]) -> None:
+    connection.execute("create or replace table control.days_landed (table_name varchar, usage_date date)")
+    # files that a compaction has merged since are gone from the list, and so are read where they were merged into
+    paths: dict[str, list[str]] = {}
+    for record in fresh:
+        if record.status == "landed":
+            paths.setdefault(record.table_name, []).extend(str(home.raw / file) for file in record.files)
+    for table, (time, interval) in DATED_TABLES.items():
+        existing = [path for path in paths.get(table, []) if (home.raw / path).exists()]
+        gone = [path for path in paths.get(table, []) if not (home.raw / path).exists()]
+        if existing:
+            end = f"{time} + to_milliseconds({interval}) - interval 1 microsecond" if interval else time
+            connection.execute(
+                f"""insert into control.days_landed
+                select distinct ?, unnest([cast({time} as date), cast({end} as date)]) from read_parquet(?)""",
+                [table, existing],
+            )
+        for path in gone:
+            connection.execute("insert into control.days_landed values (?, ?), (?, ?::date + 1)", [table, _partition(path)] * 2)
+    connection.execute(
+        "insert into control.days_landed select 'pending', usage_date from control.pending_days"
+    )
+
+
+def record_build(
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    build_id: str,
+    started_at: datetime,
+    version: str,
+    window: Window,
+    full_refresh: bool,
+    consumed: Sequence[LandedTable],
+) -> int:
+    """Remember a build that succeeded, in one transaction; the number of days it replaced."""
+    finished_at = datetime.now(UTC).replace(tzinfo=None)
+    connection.execute("begin")
+    connection.execute(
+        """insert into control.builds
+        select ?, ?, ?, 'succeeded', ?, ?, ?, (select max(data_through_at) from control.data_through), ?""",
+        [build_id, started_at, finished_at, version, window.start_at, window.end_at, full_refresh],
+    )
+    days = "select distinct usage_date from int_device_hours" if full_refresh else "select distinct usage_date from int_days_touched"
+    connection.execute(f"insert into control.build_days select ?, usage_date from ({days})", [build_id])
+    if window.start_at is None and window.end_at is None:
+        if full_refresh:
+            connection.execute("delete from control.consumed")
+        connection.executemany(
+            "insert into control.consumed values (?)", [[run] for run in {record.collection_run_id for record in consumed}] or [[""]]
+        )
+        connection.execute("delete from control.pending_days")
+        for model in REMEMBERED:
+            connection.execute(f"create or replace table control.{model.removeprefix('int_')}_built as select * from {model}")
+    elif window.end_at is not None and window.end_at.time() != datetime.min.time():
+        # the last day was built only up to the window's end: the next build completes it
+        connection.execute("insert into control.pending_days values (?)", [window.end_at.date()])
+    connection.execute("commit")
+    count = connection.execute("select count(*) from control.build_days where build_id = ?", [build_id]).fetchall()[0][0]
+    connection.execute("checkpoint")
+    return int(count)
