@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +52,7 @@ def published(home: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homes]:
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Homes:
     root = tmp_path_factory.mktemp("windows")
     pieces = _pieces(root / "pieces", random.Random(7))
     batches = [pieces[number::ROUNDS] for number in range(ROUNDS)]
@@ -63,7 +62,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homes]:
         printed.append(_run(root / "grown"))
     _land(root / "at_once", sorted(pieces))
     _run(root / "at_once")
-    yield Homes(root / "grown", root / "at_once", tuple(printed))
+    return Homes(root / "grown", root / "at_once", tuple(printed))
 
 
 def test_landing_in_any_order_over_several_builds_gives_what_one_build_gives(homes: Homes) -> None:
