@@ -20,13 +20,13 @@ promised_hours as (
 
     select
         hour_start_at,
+        cluster,
         gpu_id,
         max(usage_date) as usage_date,
-        max(cluster) as cluster,
         cast(sum(inventory_us) as bigint) as promised_us
 
     from device_hours
-    group by hour_start_at, gpu_id
+    group by hour_start_at, cluster, gpu_id
 
 ),
 
@@ -34,14 +34,14 @@ measured_hours as (
 
     select
         hour_start_at,
+        cluster,
         gpu_id,
         max(usage_date) as usage_date,
-        max(cluster) as cluster,
         cast(sum(gpu_microseconds) as bigint) as measured_us,
         count(case when gpu_microseconds < 0 then 1 end) as negative_row_count
 
     from ledger
-    group by hour_start_at, gpu_id
+    group by hour_start_at, cluster, gpu_id
 
 ),
 
@@ -59,6 +59,7 @@ compared_hours as (
     full outer join measured_hours
         on
             promised_hours.hour_start_at = measured_hours.hour_start_at
+            and promised_hours.cluster = measured_hours.cluster
             and promised_hours.gpu_id = measured_hours.gpu_id
 
 ),

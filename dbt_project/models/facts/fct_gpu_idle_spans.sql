@@ -6,75 +6,16 @@ pieces as (
 
 ),
 
-ledger as (
-
-    select * from {{ ref('fct_gpu_ledger_hourly') }}
-
-),
-
-held_hours as (
-
-    select * from {{ ref('int_held_hours') }}
-
-),
-
--- an hour of a run on a slot costs one amount in one currency, its states share it by time
-hour_costs as (
-
-    select
-        hour_start_at,
-        slot_id,
-        run_id,
-        max(currency) as currency,
-        sum(cost) as cost
-
-    from ledger
-    where run_id <> 'unallocated'
-    group by hour_start_at, slot_id, run_id
-
-),
-
-hour_costs_per_held_us as (
-
-    select
-        hour_costs.hour_start_at,
-        hour_costs.slot_id,
-        hour_costs.run_id,
-        hour_costs.currency,
-        cast(hour_costs.cost as double) / nullif(held_hours.held_us, 0) as cost_per_held_us
-
-    from hour_costs
-    inner join held_hours
-        on
-            hour_costs.hour_start_at = held_hours.hour_start_at
-            and hour_costs.slot_id = held_hours.slot_id
-            and hour_costs.run_id = held_hours.run_id
-
-),
-
-pieces_priced as (
-
-    select
-        pieces.*,
-        hour_costs_per_held_us.currency,
-        pieces.held_us * hour_costs_per_held_us.cost_per_held_us as cost
-
-    from pieces
-    left join hour_costs_per_held_us
-        on
-            pieces.hour_start_at = hour_costs_per_held_us.hour_start_at
-            and pieces.slot_id = hour_costs_per_held_us.slot_id
-            and pieces.run_id = hour_costs_per_held_us.run_id
-
-),
-
 previous_added as (
 
     select
-        pieces_priced.*,
-        lag(ended_at) over (partition by slot_id, run_id order by started_at asc nulls last) as previous_ended_at
+        pieces.*,
+        lag(ended_at) over (
+            partition by cluster, slot_id, run_id
+            order by started_at asc nulls last
+        ) as previous_ended_at
 
-    from pieces_priced
+    from pieces
 
 ),
 
@@ -83,7 +24,7 @@ spans_numbered as (
     select
         previous_added.*,
         sum(case when previous_ended_at = started_at then 0 else 1 end) over (
-            partition by slot_id, run_id
+            partition by cluster, slot_id, run_id
             order by started_at asc nulls last
             rows between unbounded preceding and current row
         ) as span_number
@@ -95,12 +36,12 @@ spans_numbered as (
 stitched as (
 
     select
+        cluster,
         slot_id,
         run_id,
         min(started_at) as started_at,
         max(ended_at) as ended_at,
         max(gpu_id) as gpu_id,
-        max(cluster) as cluster,
         max(workload_id) as workload_id,
         cast(sum(idle_minutes) as bigint) as idle_minutes,
         sum(memory_byte_minutes) / nullif(sum(memory_minutes), 0) as memory_held_bytes,
@@ -110,7 +51,7 @@ stitched as (
         count(distinct currency) = 1 and count(cost) = count(*) as is_priced
 
     from spans_numbered
-    group by slot_id, run_id, span_number
+    group by cluster, slot_id, run_id, span_number
 
 ),
 

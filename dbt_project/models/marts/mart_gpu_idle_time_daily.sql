@@ -9,9 +9,9 @@ held_hours as (
 
 ),
 
-ledger as (
+rates as (
 
-    select * from {{ ref('fct_gpu_ledger_hourly') }}
+    select * from {{ ref('int_device_hours_rated') }}
     where {{ in_touched_days('usage_date') }}
 
 ),
@@ -23,35 +23,19 @@ spans as (
 
 ),
 
--- an hour of a run on a slot costs one amount in one currency, its states share it by time
-hour_costs as (
-
-    select
-        hour_start_at,
-        slot_id,
-        run_id,
-        max(currency) as currency,
-        sum(cost) as cost
-
-    from ledger
-    where run_id <> 'unallocated'
-    group by hour_start_at, slot_id, run_id
-
-),
-
 held_priced as (
 
     select
         held_hours.*,
-        coalesce(hour_costs.currency, 'unknown') as currency,
-        cast(hour_costs.cost as double) * held_hours.idle_us / nullif(held_hours.held_us, 0) as idle_cost
+        coalesce(rates.currency, 'unknown') as currency,
+        held_hours.idle_us * rates.cost_per_gpu_us as idle_cost
 
     from held_hours
-    left join hour_costs
+    left join rates
         on
-            held_hours.hour_start_at = hour_costs.hour_start_at
-            and held_hours.slot_id = hour_costs.slot_id
-            and held_hours.run_id = hour_costs.run_id
+            held_hours.hour_start_at = rates.hour_start_at
+            and held_hours.cluster = rates.cluster
+            and held_hours.gpu_id = rates.gpu_id
 
 ),
 
@@ -59,9 +43,9 @@ held_summed as (
 
     select
         usage_date,
+        cluster,
         gpu_id,
         currency,
-        max(cluster) as cluster,
         max(node) as node,
         sum(held_us) as held_us,
         sum(covered_us) as covered_us,
@@ -72,7 +56,7 @@ held_summed as (
         sum(idle_cost) as idle_cost
 
     from held_priced
-    group by usage_date, gpu_id, currency
+    group by usage_date, cluster, gpu_id, currency
 
 ),
 
@@ -80,7 +64,7 @@ previous_added as (
 
     select
         spans.*,
-        lag(ended_at) over (partition by usage_date, slot_id, run_id order by started_at asc nulls last) as previous_ended_at
+        lag(ended_at) over (partition by usage_date, cluster, slot_id, run_id order by started_at asc nulls last) as previous_ended_at
 
     from spans
 
@@ -91,7 +75,7 @@ spans_numbered as (
     select
         previous_added.*,
         sum(case when previous_ended_at = started_at then 0 else 1 end) over (
-            partition by usage_date, slot_id, run_id
+            partition by usage_date, cluster, slot_id, run_id
             order by started_at asc nulls last
             rows between unbounded preceding and current row
         ) as span_number
@@ -105,13 +89,14 @@ day_spans as (
 
     select
         usage_date,
+        cluster,
         gpu_id,
         slot_id,
         run_id,
         cast(sum(idle_minutes) as bigint) as idle_minutes
 
     from spans_numbered
-    group by usage_date, gpu_id, slot_id, run_id, span_number
+    group by usage_date, cluster, gpu_id, slot_id, run_id, span_number
 
 ),
 
@@ -119,11 +104,12 @@ longest_spans as (
 
     select
         usage_date,
+        cluster,
         gpu_id,
         max(idle_minutes) as longest_idle_minutes
 
     from day_spans
-    group by usage_date, gpu_id
+    group by usage_date, cluster, gpu_id
 
 ),
 
@@ -148,6 +134,7 @@ final as (
     left join longest_spans
         on
             held_summed.usage_date = longest_spans.usage_date
+            and held_summed.cluster = longest_spans.cluster
             and held_summed.gpu_id = longest_spans.gpu_id
 
 )

@@ -61,6 +61,14 @@ SHAPES: dict[str, dict[str, str]] = {
         "gpu_id": "varchar",
         "inventory_us": "bigint",
     },
+    "int_device_hours_rated": {
+        "hour_start_at": "timestamp",
+        "usage_date": "date",
+        "cluster": "varchar",
+        "gpu_id": "varchar",
+        "currency": "varchar",
+        "cost_per_gpu_us": "double",
+    },
     "int_held_hours": {
         "hour_start_at": "timestamp",
         "usage_date": "date",
@@ -221,6 +229,19 @@ def held_hour(held_minutes: float, *, hour: int = 0, idle_minutes: float = 0, **
         "idle_10_us": idle_us,
         "idle_25_us": idle_us,
     } | values
+
+
+def rated_hour(cost_per_gpu_hour: float | None, *, hour: int = 0, currency: str = "USD", gpu_id: str = "gpu-1") -> Row:
+    """The price of gpu-1 in an hour; None: not known."""
+    start = MIDNIGHT + timedelta(hours=hour)
+    return {
+        "hour_start_at": start,
+        "usage_date": start.date(),
+        "cluster": "c",
+        "gpu_id": gpu_id,
+        "currency": "unknown" if cost_per_gpu_hour is None else currency,
+        "cost_per_gpu_us": None if cost_per_gpu_hour is None else cost_per_gpu_hour / HOUR_US,
+    }
 
 
 def idle_minutes(first: datetime, count: int, **values: Any) -> list[Row]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.dbt.harness import Harness, Row
-from tests.unit.dbt.marts.inputs import MIDNIGHT, MINUTE_US, day, give, held_hour, idle_minutes, ledger_row
+from tests.unit.dbt.marts.inputs import MIDNIGHT, MINUTE_US, day, give, held_hour, idle_minutes, rated_hour
 
 
 def spans(harness: Harness, **inputs: list[Row]) -> list[dict[str, Any]]:
@@ -35,8 +35,7 @@ def test_a_span_goes_on_over_hours_and_days(harness: Harness) -> None:
     (span,) = spans(
         harness,
         int_idle_minutes=idle_minutes(start, 65),
-        int_held_hours=[held_hour(60, hour=hour) for hour in hours],
-        fct_gpu_ledger_hourly=[ledger_row("reserved_memory", 60, hour=hour, cost="3") for hour in hours],
+        int_device_hours_rated=[rated_hour(3, hour=hour) for hour in hours],
     )
     assert (span["started_at"], span["ended_at"]) == (start, start + timedelta(minutes=65))
     assert span["idle_minutes"] == 65
@@ -65,28 +64,22 @@ def test_spans_of_two_runs_or_two_slots_are_not_joined(harness: Harness) -> None
 
 
 def test_a_share_of_a_slot_costs_its_share(harness: Harness) -> None:
-    """A quarter of a card for the hour costs 0.50; 30 idle minutes of it 0.25."""
+    """A quarter of a card at 2 an hour costs 0.50; 30 idle minutes of it 0.25."""
     quarter_us = MINUTE_US // 4
     (span,) = spans(
         harness,
         int_idle_minutes=idle_minutes(MIDNIGHT, 30, held_us=quarter_us, idle_us=quarter_us),
-        int_held_hours=[held_hour(15)],
-        fct_gpu_ledger_hourly=[
-            ledger_row("idle_compute", 7.5, cost="0.25"),
-            ledger_row("productive", 7.5, cost="0.25"),
-            ledger_row("borrowed", 45, cost="1.5"),
-        ],
+        int_device_hours_rated=[rated_hour(2)],
     )
     assert span["cost"] == Decimal("0.25")
 
 
-@pytest.mark.parametrize("second", [{"currency": "EUR", "cost": Decimal(3)}, {"currency": "unknown", "cost": None}])
-def test_a_span_whose_price_is_not_one_amount_has_none(harness: Harness, second: dict[str, Any]) -> None:
+@pytest.mark.parametrize("second", [rated_hour(3, hour=1, currency="EUR"), rated_hour(None, hour=1)], ids=["EUR", "unpriced"])
+def test_a_span_whose_price_is_not_one_amount_has_none(harness: Harness, second: Row) -> None:
     (span,) = spans(
         harness,
         int_idle_minutes=idle_minutes(MIDNIGHT + timedelta(minutes=50), 20),
-        int_held_hours=[held_hour(60), held_hour(60, hour=1)],
-        fct_gpu_ledger_hourly=[ledger_row("idle_compute", 60, cost="3"), ledger_row("idle_compute", 60, hour=1, **second)],
+        int_device_hours_rated=[rated_hour(3), second],
     )
     assert (span["cost"], span["currency"]) == (None, "unknown")
 
@@ -111,11 +104,7 @@ def test_idle_time_counts_activity_and_not_states(harness: Harness) -> None:
                 idle_25_us=30 * MINUTE_US,
             )
         ],
-        fct_gpu_ledger_hourly=[
-            ledger_row("pipeline_waiting", 20, cost="0.666667"),
-            ledger_row("unobserved", 10, cost="0.333333"),
-            ledger_row("productive", 30, cost="1"),
-        ],
+        int_device_hours_rated=[rated_hour(2)],
     )
     hours = [row[name] for name in ("held_hours", "covered_hours", "idle_hours_at_0pct", "idle_hours", "idle_hours_at_10pct")]
     assert hours == [1.0, pytest.approx(50 / 60), pytest.approx(5 / 60), pytest.approx(20 / 60), pytest.approx(25 / 60)]
@@ -137,7 +126,7 @@ def test_each_currency_has_its_hours_once(harness: Harness) -> None:
     rows = idle_time(
         harness,
         int_held_hours=[held_hour(60, idle_minutes=60), held_hour(60, hour=1, idle_minutes=30)],
-        fct_gpu_ledger_hourly=[ledger_row("idle_compute", 60, cost="2")],
+        int_device_hours_rated=[rated_hour(2)],
     )
     assert {row["currency"]: (row["held_hours"], row["idle_hours"], row["idle_cost"]) for row in rows} == {
         "USD": (1.0, 1.0, Decimal(2)),
