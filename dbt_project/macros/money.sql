@@ -91,13 +91,6 @@
     cast(list_transform({{ histogram }}, lambda bucket: bucket.le_seconds) as varchar)
 {%- endmacro -%}
 
-{#- What tells one source of inference usage from another: the columns by which its workload is found. -#}
-{%- macro usage_source_key() -%}
-    md5(concat_ws(
-        '|', cluster, server, coalesce(node, ''), coalesce(job_id, ''), coalesce(namespace, ''), coalesce(workload, '')
-    ))
-{%- endmacro -%}
-
 {#- Whether the status a gateway wrote (a word, or an HTTP code) says that the request failed. -#}
 {%- macro is_failed_status(status) -%}
     coalesce(
@@ -120,4 +113,64 @@
 {#- A unit cost: `amount` per `units` of `per`, null where there are none, rounded once. -#}
 {%- macro unit_cost(amount, units, per=1) -%}
     cast(round(cast({{ amount }} as double) * {{ per }} / nullif({{ units }}, 0), 6) as decimal(18, 6))
+{%- endmacro -%}
+
+{#- The days whose money changes though no row of theirs was landed, given the days touched so far (a relation with
+    `usage_date`): all days of a charge that spans several, if one of them is touched, since it falls to them by the
+    device-time of all; and, where a bill was landed or the last delivered day changed, the later days, since their
+    estimates rest on it. -#}
+{%- macro days_repriced(touched) -%}
+    select distinct cast({{ each_touched('day', 'long_charges.starts_at', 'long_charges.ends_at') }} as date) as usage_date
+    from (
+        select distinct
+            lines.charge_period_start as starts_at,
+            least(lines.charge_period_end, ends.through_at) as ends_at
+
+        from {{ ref('stg_landing__billing_lines') }} as lines
+        inner join {{ ref('stg_landing__gpu_inventory') }} as inventory
+            on lower(trim(lines.resource_id)) = lower(trim(inventory.provider_resource_id))
+        cross join (
+            select max(data_through_at) as through_at
+            from {{ source('control', 'data_through') }}
+            where table_group = 'telemetry'
+        ) as ends
+        where lines.charge_period_end > date_trunc('day', lines.charge_period_start) + interval 1 day
+    ) as long_charges
+    where
+        long_charges.starts_at < long_charges.ends_at
+        and exists (
+            select 1
+            from {{ touched }} as touched_days
+            where
+                touched_days.usage_date >= cast(long_charges.starts_at as date)
+                and touched_days.usage_date <= cast(long_charges.ends_at as date)
+        )
+
+    union
+
+    select cast({{ each_touched('day', 'later.starts_at', 'later.ends_at') }} as date) as usage_date
+    from (
+        select
+            cast(min(basis_days.usage_date) as timestamp) as starts_at,
+            max(ends.through_at) as ends_at
+
+        from (
+            select days_landed.usage_date
+            from {{ source('control', 'days_landed') }} as days_landed
+            where days_landed.table_name = 'billing_lines'
+
+            union all
+
+            select touched_days.usage_date
+            from {{ touched }} as touched_days
+            inner join {{ ref('int_billing_delivered_through') }} as delivered
+                on touched_days.usage_date = delivered.delivered_through_date
+        ) as basis_days
+        cross join (
+            select max(data_through_at) as through_at
+            from {{ source('control', 'data_through') }}
+            where table_group = 'telemetry'
+        ) as ends
+    ) as later
+    where later.starts_at < later.ends_at
 {%- endmacro -%}

@@ -8,20 +8,7 @@ with
 
 usage as (
 
-    select
-        inference_usage.*,
-        {{ usage_source_key() }} as source_key,
-        date_trunc('hour', interval_start_at) as start_hour_at,
-        {{ plus_microseconds('interval_start_at', 'interval_ms * 1000') }} as interval_end_at
-
-    from {{ ref('stg_landing__inference_usage') }} as inference_usage
-    where {{ in_touched_days('cast(interval_start_at as date)') }}
-
-),
-
-sources as (
-
-    select * from {{ ref('int_inference_sources_assigned') }}
+    select * from {{ ref('int_inference_usage_owned') }}
     where {{ in_touched_days('usage_date') }}
 
 ),
@@ -44,14 +31,12 @@ runs as (
 intervals as (
 
     select distinct
-        sources.workload_id,
-        usage.server,
-        usage.interval_start_at,
-        usage.interval_end_at
+        workload_id,
+        server,
+        interval_start_at,
+        interval_end_at
 
     from usage
-    inner join sources
-        on usage.source_key = sources.source_key and usage.start_hour_at = sources.hour_start_at
 
 ),
 

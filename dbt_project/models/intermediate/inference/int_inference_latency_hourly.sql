@@ -7,36 +7,22 @@ with
 
 usage as (
 
-    select
-        inference_usage.*,
-        {{ usage_source_key() }} as source_key,
-        date_trunc('hour', interval_start_at) as hour_start_at
-
-    from {{ ref('stg_landing__inference_usage') }} as inference_usage
-    where latency_histogram is not null and {{ in_touched_days('cast(interval_start_at as date)') }}
-
-),
-
-sources as (
-
-    select * from {{ ref('int_inference_sources_assigned') }}
-    where {{ in_touched_days('usage_date') }}
+    select * from {{ ref('int_inference_usage_owned') }}
+    where latency_histogram is not null and {{ in_touched_days('usage_date') }}
 
 ),
 
 buckets as (
 
     select
-        usage.hour_start_at,
-        sources.usage_date,
-        sources.workload_id,
-        usage.model,
-        {{ histogram_layout('usage.latency_histogram') }} as layout,
-        {{ each_bucket('usage.latency_histogram') }} as bucket
+        date_trunc('hour', interval_start_at) as hour_start_at,
+        usage_date,
+        workload_id,
+        model,
+        {{ histogram_layout('latency_histogram') }} as layout,
+        {{ each_bucket('latency_histogram') }} as bucket
 
     from usage
-    inner join sources
-        on usage.source_key = sources.source_key and usage.hour_start_at = sources.hour_start_at
 
 ),
 

@@ -10,31 +10,10 @@ usage as (
 
     select
         inference_usage.*,
-        {{ usage_source_key() }} as source_key,
-        date_trunc('hour', interval_start_at) as hour_start_at
+        date_trunc('hour', inference_usage.interval_start_at) as hour_start_at
 
-    from {{ ref('stg_landing__inference_usage') }} as inference_usage
-    where {{ in_touched_days('cast(interval_start_at as date)') }}
-
-),
-
-sources as (
-
-    select * from {{ ref('int_inference_sources_assigned') }}
-    where {{ in_touched_days('usage_date') }}
-
-),
-
-joined as (
-
-    select
-        usage.*,
-        sources.workload_id,
-        sources.usage_date
-
-    from usage
-    inner join sources
-        on usage.source_key = sources.source_key and usage.hour_start_at = sources.hour_start_at
+    from {{ ref('int_inference_usage_owned') }} as inference_usage
+    where {{ in_touched_days('inference_usage.usage_date') }}
 
 ),
 
@@ -70,7 +49,7 @@ final as (
         max(kv_cache_usage_ratio) as kv_cache_usage_max,
         count(distinct server) as replica_count
 
-    from joined
+    from usage
     group by hour_start_at, usage_date, workload_id, model
 
 )

@@ -80,6 +80,7 @@ resource_device_hours as (
         costs.resource_key,
         costs.usage_date,
         costs.hour_start_at,
+        costs.cluster,
         costs.gpu_id,
         costs.currency,
         sum(costs.cost) as cost
@@ -87,7 +88,7 @@ resource_device_hours as (
     from costs
     inner join resource_days
         on costs.resource_key = resource_days.resource_key and costs.usage_date = resource_days.usage_date
-    group by costs.resource_key, costs.usage_date, costs.hour_start_at, costs.gpu_id, costs.currency
+    group by costs.resource_key, costs.usage_date, costs.hour_start_at, costs.cluster, costs.gpu_id, costs.currency
 
 ),
 
@@ -104,6 +105,7 @@ resource_sums as (
     inner join device_hours
         on
             resource_device_hours.hour_start_at = device_hours.hour_start_at
+            and resource_device_hours.cluster = device_hours.cluster
             and resource_device_hours.gpu_id = device_hours.gpu_id
     group by resource_device_hours.resource_key, resource_device_hours.usage_date, resource_device_hours.currency
 

@@ -1,5 +1,6 @@
 {{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
 
+-- depends_on: {{ ref('int_days_touched') }}
 -- Each charge for a resource is shared out over the device-time its devices were in inventory inside the charge's
 -- period, in whole micro-units: parts rounded towards zero, what is left one unit each to the largest fractions
 -- (ties: the earliest hour, then the lowest gpu_id), so that the parts add up to the charge. A charge over several
@@ -65,6 +66,7 @@ weighed as (
         charge_hours.cost_micros,
         device_hours.hour_start_at,
         device_hours.usage_date,
+        device_hours.cluster,
         device_hours.gpu_id,
         least(
             device_hours.inventory_us,
@@ -85,7 +87,7 @@ weighed as (
 
 shared as (
 
-    {{ shared_out('weighed', 'cost_micros', 'device_us', ['charge_id'], ['hour_start_at', 'gpu_id']) }}
+    {{ shared_out('weighed', 'cost_micros', 'device_us', ['charge_id'], ['hour_start_at', 'gpu_id', 'cluster']) }}
 
 ),
 
@@ -94,6 +96,7 @@ added as (
     select
         hour_start_at,
         usage_date,
+        cluster,
         gpu_id,
         provider_name,
         billing_account_id,
@@ -103,7 +106,7 @@ added as (
 
     from shared
     where {{ in_touched_days('usage_date') }}
-    group by hour_start_at, usage_date, gpu_id, provider_name, billing_account_id, currency, resource_key
+    group by hour_start_at, usage_date, cluster, gpu_id, provider_name, billing_account_id, currency, resource_key
 
 ),
 
@@ -111,7 +114,7 @@ in_currency as (
 
     select
         added.*,
-        sum(cost_micros) over (partition by hour_start_at, gpu_id, currency) as currency_micros
+        sum(cost_micros) over (partition by hour_start_at, cluster, gpu_id, currency) as currency_micros
 
     from added
 
@@ -123,7 +126,7 @@ ranked as (
     select
         in_currency.*,
         dense_rank() over (
-            partition by hour_start_at, gpu_id
+            partition by hour_start_at, cluster, gpu_id
             order by currency_micros desc nulls last, currency asc nulls last
         ) as currency_rank
 
@@ -136,6 +139,7 @@ final as (
     select
         hour_start_at,
         usage_date,
+        cluster,
         gpu_id,
         provider_name,
         billing_account_id,

@@ -40,13 +40,14 @@ billed as (
 
     select
         hour_start_at,
+        cluster,
         gpu_id,
         currency,
         min(provider_name) as provider_name,
         cast(sum(cost) as decimal(18, 6)) as cost
 
     from billing_costs
-    group by hour_start_at, gpu_id, currency
+    group by hour_start_at, cluster, gpu_id, currency
 
 ),
 
@@ -133,7 +134,10 @@ joined as (
 
     from device_hours
     left join billed
-        on device_hours.hour_start_at = billed.hour_start_at and device_hours.gpu_id = billed.gpu_id
+        on
+            device_hours.hour_start_at = billed.hour_start_at
+            and device_hours.cluster = billed.cluster
+            and device_hours.gpu_id = billed.gpu_id
     left join estimate_rates
         on
             device_hours.resource_key = estimate_rates.resource_key

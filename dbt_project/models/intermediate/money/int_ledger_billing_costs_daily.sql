@@ -26,12 +26,13 @@ ledger_device_hours as (
     select
         hour_start_at,
         usage_date,
+        cluster,
         gpu_id,
         currency,
         sum(cost) as ledger_cost
 
     from ledger
-    group by hour_start_at, usage_date, gpu_id, currency
+    group by hour_start_at, usage_date, cluster, gpu_id, currency
 
 ),
 
@@ -39,9 +40,9 @@ charges_ranked as (
 
     select
         charges.*,
-        sum(cost) over (partition by hour_start_at, gpu_id, currency) as device_hour_cost,
+        sum(cost) over (partition by hour_start_at, cluster, gpu_id, currency) as device_hour_cost,
         row_number() over (
-            partition by hour_start_at, gpu_id, currency
+            partition by hour_start_at, cluster, gpu_id, currency
             order by
                 abs(cost) desc nulls last, provider_name nulls last, billing_account_id nulls last, resource_key nulls last
         ) as charge_rank
@@ -71,6 +72,7 @@ traced as (
     full outer join ledger_device_hours
         on
             charges_ranked.hour_start_at = ledger_device_hours.hour_start_at
+            and charges_ranked.cluster = ledger_device_hours.cluster
             and charges_ranked.gpu_id = ledger_device_hours.gpu_id
             and charges_ranked.currency = ledger_device_hours.currency
 

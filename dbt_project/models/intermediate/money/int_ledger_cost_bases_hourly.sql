@@ -49,7 +49,10 @@ slot_hours as (
 
     from ledger
     left join device_costs
-        on ledger.hour_start_at = device_costs.hour_start_at and ledger.gpu_id = device_costs.gpu_id
+        on
+            ledger.hour_start_at = device_costs.hour_start_at
+            and ledger.cluster = device_costs.cluster
+            and ledger.gpu_id = device_costs.gpu_id
     group by
         ledger.hour_start_at, ledger.usage_date, ledger.cluster, ledger.gpu_model,
         lower(coalesce(device_costs.provider_name, 'unknown')), ledger.currency, ledger.slot_id, ledger.workload_id,
@@ -68,13 +71,14 @@ borrowed_slots as (
 
     select
         hour_start_at,
+        cluster,
         slot_id,
         currency,
         sum(cost_micros) as borrowed_micros
 
     from slot_hours
     where is_borrowed
-    group by hour_start_at, slot_id, currency
+    group by hour_start_at, cluster, slot_id, currency
 
 ),
 
@@ -89,6 +93,7 @@ borrowed_weighed as (
     inner join borrowed_slots
         on
             held_slots.hour_start_at = borrowed_slots.hour_start_at
+            and held_slots.cluster = borrowed_slots.cluster
             and held_slots.slot_id = borrowed_slots.slot_id
             and held_slots.currency = borrowed_slots.currency
     where borrowed_slots.borrowed_micros is not null
@@ -97,7 +102,7 @@ borrowed_weighed as (
 
 borrowed_shared as (
 
-    {{ shared_out('borrowed_weighed', 'borrowed_micros', 'gpu_us', ['hour_start_at', 'slot_id', 'currency'], ['workload_id']) }}
+    {{ shared_out('borrowed_weighed', 'borrowed_micros', 'gpu_us', ['hour_start_at', 'cluster', 'slot_id', 'currency'], ['workload_id']) }}
 
 ),
 
@@ -143,9 +148,10 @@ pool_rows as (
 
     select slot_hours.*
     from slot_hours
-    left join (select distinct hour_start_at, slot_id, currency from borrowed_weighed) as borrowed_out
+    left join (select distinct hour_start_at, cluster, slot_id, currency from borrowed_weighed) as borrowed_out
         on
             slot_hours.hour_start_at = borrowed_out.hour_start_at
+            and slot_hours.cluster = borrowed_out.cluster
             and slot_hours.slot_id = borrowed_out.slot_id
             and slot_hours.currency = borrowed_out.currency
     where slot_hours.is_unallocated and not (slot_hours.is_borrowed and borrowed_out.slot_id is not null)

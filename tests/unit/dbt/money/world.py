@@ -33,7 +33,8 @@ CORE_TABLES: Mapping[str, str] = {
     ),
     "int_runs": (
         "run_id varchar, cluster varchar, job_id varchar, workload_id varchar, name varchar, namespace varchar,"
-        " started_at timestamp, held_from_at timestamp, held_until_at timestamp, gpu_count double"
+        " workload varchar, submitted_at timestamp, started_at timestamp, held_from_at timestamp, held_until_at timestamp,"
+        " gpu_count double"
     ),
     "dim_workloads": (
         "workload_id varchar, cluster varchar, namespace varchar, workload varchar, application varchar, team varchar,"
