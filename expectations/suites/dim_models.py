@@ -1,0 +1,18 @@
+"""Models that are served or trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from expectations.rules import Table, finite, has_columns, key
+
+if TYPE_CHECKING:
+    from great_expectations.expectations.expectation import Expectation
+
+
+def expectations(table: Table) -> list[Expectation]:
+    return [
+        has_columns("model"),
+        *key("model"),
+        *finite(table),
+    ]

@@ -1,0 +1,188 @@
+-- A build as the gate and the publication see it: two GPUs of one node for three days, one training run on the first of them,
+-- with every published table in the shape of interfaces.md. Figures are made from the ledger, so that they agree with it.
+
+create schema if not exists control;
+create table control.builds (
+    build_id varchar, started_at timestamp, finished_at timestamp, status varchar, version varchar,
+    window_start_at timestamp, window_end_at timestamp, data_through_at timestamp, is_full_refresh boolean);
+create table control.build_days (build_id varchar, usage_date date);
+create table control.build_window (build_id varchar, start_at timestamp, end_at timestamp);
+
+create table dim_date as
+select
+    cast(day as date) as usage_date,
+    strftime(day, '%G-W%V') as week
+from range(timestamp '2025-01-01', timestamp '2026-01-01', interval 1 day) as days (day);
+
+create table dim_states as
+select * from (values
+    ('out_of_service', 1, false, 'Out of service', 'The node is down.', 'down|maintenance|drained|lost'),
+    ('unallocated', 2, true, 'Unallocated', 'Nobody holds it.', 'free|unrequested_share|stranded|reserved_empty|draining'),
+    ('borrowed', 3, false, 'Borrowed', 'Used beyond the request.', ''),
+    ('suspended', 4, true, 'Suspended', 'Held by a suspended run.', 'position_unknown'),
+    ('unobserved', 5, false, 'Unobserved', 'Not covered by a sample.', 'gap|stale'),
+    ('overprovisioned', 6, true, 'Overprovisioned', 'Replicas beyond need.', ''),
+    ('unbalanced', 7, true, 'Unbalanced', 'A sibling is busy.', ''),
+    ('pipeline_waiting', 8, true, 'Pipeline waiting', 'Work is pending.', 'startup|stall'),
+    ('reserved_memory', 9, true, 'Reserved memory', 'Memory is held.', ''),
+    ('idle_compute', 10, true, 'Idle compute', 'Idle otherwise.', ''),
+    ('throttled', 11, true, 'Throttled', 'Clocks are held down.', ''),
+    ('oversized', 12, true, 'Oversized', 'A smaller slice would do.', ''),
+    ('underfilled', 13, true, 'Underfilled', 'Work is too small.', ''),
+    ('productive', 14, false, 'Productive', 'The rest.', ''),
+    ('commitment_unused', 15, true, 'Unused commitment', 'Money without hours.', '')
+) as states (state, state_order, is_ghost, label, definition, state_reasons);
+
+create table dim_clusters as select * from (values ('c1'), ('unallocated'), ('unknown')) as clusters (cluster);
+
+create table dim_nodes as
+select
+    'c1/n1' as node_id, 'c1' as cluster, 'n1' as node, 'aws' as provider, 'i-1' as provider_resource_id, 'eu' as region,
+    cast(null as varchar) as zone, cast(null as varchar) as rack, 'p5' as instance_type, false as is_spot;
+
+create table dim_gpus as
+select
+    gpu_id, 'c1' as cluster, 'n1' as node, 'c1/n1' as node_id, 'H100' as gpu_model, cast(85899345920 as bigint) as memory_bytes,
+    '0000:01:00.0' as pci_bus_id, timestamp '2025-03-01' as first_seen_at, timestamp '2025-03-04' as last_seen_at,
+    cast(1 as bigint) as slot_count
+from (values ('GPU-1'), ('GPU-2')) as gpus (gpu_id);
+
+create table dim_gpu_history as
+select gpu_id, first_seen_at as valid_from_at, cast(null as timestamp) as valid_to_at, node from dim_gpus;
+
+create table dim_slots as
+select gpu_id as slot_id, gpu_id, cast(null as varchar) as mig_profile, cast(1 as double) as slot_fraction from dim_gpus;
+
+create table dim_models as select * from (values ('llama'), ('unknown')) as models (model);
+create table dim_gpu_models as select 'H100' as gpu_model, cast(85899345920 as bigint) as memory_bytes;
+
+create table dim_workloads as
+select
+    workload_id, cluster, 'unknown' as namespace, workload_id as workload, cast(null as varchar) as application, 'vision' as team,
+    cast(null as varchar) as model, kind, cast(null as double) as latency_target_p95_seconds
+from (values ('c1/train', 'c1', 'training'), ('unallocated', 'unallocated', 'unknown'), ('unknown', 'unknown', 'unknown'))
+    as workloads (workload_id, cluster, kind);
+
+create table dim_runs as
+select
+    run_id, cluster, run_id as job_id, workload_id, run_id as name, 'COMPLETED' as state, cast(null as timestamp) as submitted_at,
+    timestamp '2025-03-01' as started_at, timestamp '2025-03-04' as ended_at, cast(1 as bigint) as gpu_count,
+    cast(72 as double) as held_gpu_hours, cast(0 as double) as suspended_gpu_hours, 'exact' as assignment_method,
+    false as is_provisional, '' as flags
+from (values ('c1/1', 'c1', 'c1/train'), ('unallocated', 'unallocated', 'unallocated')) as runs (run_id, cluster, workload_id);
+
+-- the first GPU is held: of each hour 40 min productive, 20 min idle; the second is free
+create table fct_gpu_ledger_hourly as
+select
+    hour_start_at, cast(hour_start_at as date) as usage_date, 'c1' as cluster, 'n1' as node, gpu_id, 'H100' as gpu_model,
+    gpu_id as slot_id, run_id, workload_id, state, state_reason, signal_source, states.is_ghost,
+    cast(gpu_microseconds as bigint) as gpu_microseconds, cast(gpu_microseconds as double) / 3.6e9 as gpu_hours,
+    cast(0.5 as double) as energy_kwh, cast(gpu_microseconds / 3.6e9 * 2 as decimal(18, 6)) as cost, 'USD' as currency,
+    'billing' as cost_source
+from range(timestamp '2025-03-01', timestamp '2025-03-04', interval 1 hour) as hours (hour_start_at)
+cross join (values
+    ('GPU-1', 'c1/1', 'c1/train', 'productive', '', 'sm_active', 2400000000),
+    ('GPU-1', 'c1/1', 'c1/train', 'idle_compute', '', 'sm_active', 1200000000),
+    ('GPU-2', 'unallocated', 'unallocated', 'unallocated', 'free', 'none', 3600000000)
+) as pieces (gpu_id, run_id, workload_id, state, state_reason, signal_source, gpu_microseconds)
+inner join dim_states as states using (state);
+
+create table fct_gpu_idle_spans as
+select
+    gpu_id as slot_id, run_id, hour_start_at as started_at, gpu_id, cluster, workload_id,
+    hour_start_at + interval 20 minute as ended_at, cast(20 as bigint) as idle_minutes, cast(0 as bigint) as memory_held_bytes,
+    cost, currency
+from fct_gpu_ledger_hourly where state = 'idle_compute';
+
+create table fct_inference_hourly (
+    hour_start_at timestamp, usage_date date, workload_id varchar, model varchar, cluster varchar, request_count bigint,
+    failed_request_count bigint, prompt_tokens bigint, cached_prompt_tokens bigint, output_tokens bigint,
+    running_requests_mean double, waiting_requests_mean double, waiting_requests_max double, kv_cache_usage_max double,
+    replica_count bigint, token_source varchar);
+
+create table fct_billing_lines as
+select
+    'line-' || cast(usage_date as varchar) as line_id, 'capacity' as line_role, 'aws' as provider_name, 'a' as billing_account_id,
+    cast(sum(cost) as decimal(38, 12)) as billed_cost, cast(sum(cost) as decimal(38, 12)) as effective_cost,
+    'USD' as billing_currency, 'Usage' as charge_category, cast(usage_date as timestamp) as charge_period_start,
+    cast(usage_date + 1 as timestamp) as charge_period_end, 'd1' as delivery_id
+from fct_gpu_ledger_hourly group by usage_date;
+
+create table fct_collection_runs as
+select
+    'run-1' as collection_run_id, 'import' as source, 'c1' as cluster, 'landed' as status, cast(100 as bigint) as rows_landed,
+    cast(0 as bigint) as rows_quarantined, timestamp '2025-03-04' as landed_at;
+
+create table mart_workload_gpu_hours_daily as
+select
+    usage_date, workload_id, currency, cluster, workload_id as workload, cast(null as varchar) as application, 'vision' as team,
+    cast(null as varchar) as model, 'training' as kind, sum(gpu_hours) as held_gpu_hours, sum(gpu_hours) as priced_gpu_hours,
+    sum(gpu_hours) filter (state = 'productive') as productive_gpu_hours,
+    sum(gpu_hours) filter (state = 'idle_compute') as idle_gpu_hours, sum(gpu_hours) filter (is_ghost) as ghost_gpu_hours,
+    cast(0 as double) as unobserved_gpu_hours, cast(0 as double) as failed_gpu_hours, cast(0 as double) as timed_out_gpu_hours,
+    cast(0 as double) as cancelled_gpu_hours, cast(1 as double) as coverage_ratio,
+    cast(sum(cost) as decimal(18, 6)) as allocation_cost, cast(sum(cost) as decimal(18, 6)) as usage_cost,
+    cast(sum(cost) as decimal(18, 6)) as fully_loaded_cost
+from fct_gpu_ledger_hourly where workload_id <> 'unallocated' group by all;
+
+create table mart_gpu_idle_time_daily as
+select
+    usage_date, gpu_id, currency, cluster, node, cast(24 as double) as held_hours, cast(8 as double) as idle_hours,
+    cast(8 as double) as idle_hours_at_0pct, cast(8 as double) as idle_hours_at_10pct, cast(8 as double) as idle_hours_at_25pct,
+    cast(20 as bigint) as longest_idle_minutes, cast(16 as decimal(18, 6)) as idle_cost
+from fct_gpu_ledger_hourly where gpu_id = 'GPU-1' group by all;
+
+create table mart_ghost_capacity_daily as
+select
+    usage_date, cluster, gpu_model, workload_id, state, currency, 'vision' as team, states.state_order, states.is_ghost,
+    sum(gpu_hours) as gpu_hours, cast(sum(cost) as decimal(18, 6)) as cost
+from fct_gpu_ledger_hourly inner join dim_states as states using (state) group by all;
+
+create table mart_gpu_net_daily as
+select
+    usage_date, cluster, gpu_model, currency, sum(gpu_hours) as capacity_gpu_hours, cast(0 as double) as out_of_service_gpu_hours,
+    sum(gpu_hours) filter (state = 'unallocated') as unallocated_gpu_hours, cast(0 as double) as borrowed_gpu_hours,
+    sum(gpu_hours) filter (state <> 'unallocated') as held_gpu_hours, cast(0 as double) as unobserved_gpu_hours,
+    sum(gpu_hours) filter (is_ghost) as ghost_gpu_hours, sum(gpu_hours) filter (state = 'productive') as productive_gpu_hours,
+    cast(1 as double) as coverage_ratio, cast(1 as double) / 3 as gpu_net_ratio, cast(1 as double) / 3 as gpu_net_ratio_low,
+    cast(1 as double) / 3 as gpu_net_ratio_high, cast(2 as double) / 3 as ghost_ratio,
+    cast(sum(cost) filter (is_ghost) as decimal(18, 6)) as ghost_cost, cast(sum(cost) as decimal(18, 6)) as cost,
+    sum(energy_kwh) as energy_kwh, sum(energy_kwh) filter (is_ghost) as ghost_energy_kwh
+from fct_gpu_ledger_hourly group by all;
+
+create table mart_unit_economics_daily (
+    usage_date date, workload_id varchar, model varchar, currency varchar, request_count bigint, failed_request_count bigint,
+    prompt_tokens bigint, cached_prompt_tokens bigint, output_tokens bigint, held_gpu_hours double, priced_gpu_hours double,
+    allocation_cost decimal(18, 6), usage_cost decimal(18, 6), fully_loaded_cost decimal(18, 6), cost_per_million_tokens double,
+    cost_per_million_input_tokens double, cost_per_million_output_tokens double, cost_per_request double,
+    cost_per_thousand_requests double, tokens_per_gpu_hour double, requests_per_gpu_hour double, latency_p50_seconds double,
+    latency_p95_seconds double, latency_p99_seconds double, token_cost_method varchar, null_reason varchar);
+
+create table mart_cost_reconciliation_daily as
+select
+    cast(charge_period_start as date) as usage_date, provider_name, billing_account_id, billing_currency as currency,
+    cast(billed_cost as decimal(18, 6)) as billed_cost, cast(effective_cost as decimal(18, 6)) as effective_cost,
+    cast(effective_cost as decimal(18, 6)) as ledger_cost, cast(0 as decimal(18, 6)) as non_time_cost,
+    cast(0 as decimal(18, 6)) as billed_without_telemetry_cost, cast(0 as decimal(18, 6)) as out_of_scope_cost,
+    cast(0 as decimal(18, 6)) as difference, true as is_closed
+from fct_billing_lines;
+
+create table mart_data_coverage_daily as
+select
+    usage_date, cluster, 'import' as source, cast(24 as double) as expected_hours, cast(24 as double) as covered_hours,
+    cast(1 as double) as coverage_ratio, cast(100 as bigint) as rows_landed, cast(0 as bigint) as rows_quarantined,
+    timestamp '2025-03-04' as last_landed_at
+from fct_gpu_ledger_hourly group by usage_date, cluster;
+
+create table audit_gpu_hours_conserved as
+select
+    usage_date, cluster, cast(sum(gpu_microseconds) as bigint) as promised, cast(sum(gpu_microseconds) as bigint) as measured,
+    cast(0 as bigint) as difference, true as holds
+from fct_gpu_ledger_hourly group by usage_date, cluster;
+
+create table int_private as select 'not published' as note;
+
+create table data_dictionary as
+select table_name, column_name, 'What it means.' as description, cast(null as varchar) as unit
+from duckdb_columns() where schema_name = 'main' and regexp_matches(table_name, '^(dim|fct|mart|audit)_')
+union all select 'data_dictionary', 'table_name', 'The table.', null;
