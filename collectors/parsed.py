@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Any
 
 import polars as pl
@@ -39,14 +41,39 @@ class Parsed:
         return {table: to_frame(rows) for table, rows in self.tables.items()}
 
 
-def to_frame(rows: list[Row]) -> pl.DataFrame:
-    """A frame of rows whose values need not agree in type: a mixed column becomes text."""
+def to_frame(rows: Sequence[Row]) -> pl.DataFrame:
+    """A frame of rows whose values need not agree in type.
+
+    A mixed column becomes text, and so do maps and lists (as JSON), decimals, and integers beyond 64 bits, none of
+    which a column could hold without changing them. Times are naive UTC.
+    """
     names = list(dict.fromkeys(name for row in rows for name in row))
     return pl.DataFrame([_series(name, [row.get(name) for row in rows]) for name in names])
 
 
 def _series(name: str, values: list[Any]) -> pl.Series:
     kinds = {type(value) for value in values if value is not None}
-    if len(kinds) > 1 and not kinds <= {int, float}:
-        return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
-    return pl.Series(name, values, strict=False)
+    if kinds == {datetime}:
+        return pl.Series(name, [_naive_utc(value) for value in values], dtype=pl.Datetime("us"))
+    # beyond 2^53 a double would change an integer
+    is_uniform = len(kinds) <= 1 or (kinds == {int, float} and all(abs(v) <= 2**53 for v in values if type(v) is int))
+    if is_uniform and kinds <= {int, float, bool, str, date}:
+        try:
+            return pl.Series(name, values, strict=kinds != {int, float})
+        except (OverflowError, UnicodeEncodeError, TypeError):
+            pass  # an integer beyond 64 bits, half of a surrogate pair
+    return pl.Series(name, [_text(value) for value in values], dtype=pl.String)
+
+
+def _naive_utc(value: datetime | None) -> datetime | None:
+    return value.astimezone(UTC).replace(tzinfo=None) if value is not None and value.tzinfo else value
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        instant = _naive_utc(value)
+        return f"{instant.isoformat()}Z" if instant else None
+    text = json.dumps(value, default=str, ensure_ascii=False) if isinstance(value, dict | list | tuple) else str(value)
+    return text.encode("utf-8", "replace").decode()

@@ -1,11 +1,14 @@
 """Land rows as Parquet so that a reader sees a landing whole or not at all.
 
-Data files are written first, under names that follow from source, window and content; the outcome record
+Data files are written into a staging folder, frame by frame, so that memory holds one frame whatever the size of the
+input; after the last frame they are renamed to names that follow from source, window and content; the outcome record
 (`raw/<source>/collection_runs/…`) is renamed into place last and lists them. A data file that no outcome record
-lists does not exist for the build: a landing killed at any point therefore leaves the old state. Landing the same
-input again finds its own outcome record and changes nothing.
+lists does not exist for the build: a landing killed at any point therefore leaves the old state, and what it leaves
+behind is removed by the next landing (staging folders) or compaction (renamed files without a record). Landing the
+same input again finds its own outcome record and changes nothing.
 
-    raw/<source>/<table>/dt=YYYY-MM-DD/<first>-<last>-<hash>.parquet
+    raw/.staging/<host>-<pid>-<id>/…                                            unfinished
+    raw/<source>/<table>/dt=YYYY-MM-DD/<first>-<last>-<hash>-<number>.parquet
     raw/<source>/collection_runs/dt=YYYY-MM-DD/<collection_run_id>.parquet      the commit
     quarantine/<source>/dt=YYYY-MM-DD/<collection_run_id>.parquet               rows left out, with file, line, reason
 """
@@ -14,32 +17,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from warehouse.atomic import replaced
+from warehouse.atomic import Staging, replaced, sweep
 from warehouse.conform import Reject, conform
+from warehouse.content import RowsHash, hash_landing
 from warehouse.home import Home
-from warehouse.landing_shape import COLLECTION_RUNS, LINEAGE, TABLES, Table
-from warehouse.outcomes import is_committed, landed_tables
-
-#: partition of rows whose time is null (a rule that was always valid)
-UNDATED = "1970-01-01"
-
-
-@dataclass(frozen=True)
-class Window:
-    """A half-open stretch of time `[start_at, end_at)`, naive UTC."""
-
-    start_at: datetime | None
-    end_at: datetime | None
+from warehouse.landing_shape import COLLECTION_RUNS, TABLES, Table
+from warehouse.landing_writer import SHOWN_REJECTS, Landed, LandingError, LandingWriter, Window, writing
+from warehouse.outcomes import is_committed, landed_tables, read_landing
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class CollectionOutcome:
     rows: Mapping[str, int] = field(default_factory=dict)
     rows_quarantined: int = 0
     rejects: Mapping[str, int] = field(default_factory=dict)
-    window: Window = Window(None, None)
+    window: Window = field(default_factory=lambda: Window(None, None))
     error: str | None = None
     rejected_rows: Sequence[Reject] = ()
     notes: Sequence[str] = ()
@@ -80,7 +72,9 @@ class CollectionOutcome:
         )
 
 
-Frames = pl.DataFrame | Iterable[pl.DataFrame]
+#: a frame of rows, with the rejects that its reader found beside them
+Piece = pl.DataFrame | tuple[pl.DataFrame, Sequence[Reject]]
+Frames = pl.DataFrame | Iterable[Piece]
 
 
 class Landing:
@@ -101,131 +95,144 @@ class Landing:
         gaps: Mapping[str, str] | None = None,
         source_version: str | None = None,
         notes: Sequence[str] = (),
+        content: str | None = None,
     ) -> CollectionOutcome:
         """Conform the frames, write them, commit them by their outcome record.
 
         `tables` maps a landing table to its rows, a frame or, where it is too big for one, several. `window` is what
         the source was asked for; without one the last instant landed stands for its end (`data_through_at`).
+        `content` is a hash of the input that is known before its rows are (`warehouse.content.hash_files`): with it
+        frames are written as they come, without it they are hashed first and held in memory until then.
+
+        Raises LandingError where the disk cannot be written, and what reading the frames raises; both leave the old
+        state.
         """
         started_at = _now()
         file = ", ".join(inputs) or source
-        all_rejects = list(rejects)
-        written: list[_Written] = []
-        for name, frames in tables.items():
-            table = TABLES[name]
-            for frame in [frames] if isinstance(frames, pl.DataFrame) else frames:
-                conformed = conform(table, frame, file)
-                all_rejects += conformed.rejects
-                if conformed.rows.height:
-                    written.append(_Written(table, conformed.rows))
-        content = _content_hash(source, cluster, written, all_rejects)
-        run_id = self._run_id(source, content, written)
-        rejected = dict(Counter(reject.reason for reject in all_rejects))
-        rows: dict[str, int] = {}
-        for part in written:
-            rows[part.table.name] = rows.get(part.table.name, 0) + part.rows.height
-        outcome = CollectionOutcome(
-            source,
-            cluster,
-            "landed",
-            run_id,
-            rows,
-            len(all_rejects),
-            rejected,
-            window or _extent(written),
-            None,
-            all_rejects,
-            notes,
-        )
-        if run_id is None:
-            return CollectionOutcome(**{**_shallow(outcome), "status": "already_landed"})
-        if not written and not all_rejects and window is None:
-            return CollectionOutcome(**{**_shallow(outcome), "status": "nothing", "collection_run_id": None})
-        landed_at = _now()
-        files = self._write_rows(source, written, run_id, landed_at, content)
-        if all_rejects:
-            self._write_quarantine(source, cluster, run_id, landed_at, all_rejects)
-        self._commit(outcome, files, written, started_at, landed_at, content, inputs, gaps, source_version, window)
+        for root in (self.home.raw, self.home.quarantine):
+            sweep(root)
+        conformed: Iterable[_Conformed] = _conformed(_pieces(tables), file)
+        identity: str | Mapping[str, str] = content or {}
+        if content is None:
+            conformed = list(conformed)
+            identity = _hash_rows(conformed, rejects)
+        asked = (window.start_at, window.end_at) if window else None
+        content_hash = hash_landing(source, cluster, identity, asked, gaps)
+        run_id, known = self._run_id(source, content_hash, tables)
+        if known:
+            return self._already_landed(source, cluster, run_id, window, notes)
+        with Staging(self.home.raw) as staging, Staging(self.home.quarantine) as quarantine:
+            writer = LandingWriter(self.home, source, cluster, run_id, started_at, staging, quarantine)
+            writer.reject(rejects)
+            for piece in conformed:
+                writer.reject([*piece.read_rejects, *piece.rejects])
+                writer.write(piece.table, piece.rows)
+            writer.finish()
+            extent = window or writer.extent()
+            outcome = CollectionOutcome(
+                source, cluster, "landed", run_id, writer.rows(), writer.reasons.total(), dict(writer.reasons),
+                extent, None, writer.shown, notes,
+            )  # fmt: skip
+            if not writer.tables and not writer.reasons and window is None:
+                return replace(outcome, status="nothing", collection_run_id=None)
+            with writing(self.home.raw):
+                # the rejects first: what the outcome counts can be looked up from the moment it is there
+                quarantine.publish()
+                staging.publish()
+                record = _Record(outcome, started_at, content_hash, inputs, gaps, source_version, window)
+                write_outcome(self.home.raw, source, record.rows(writer.tables))
         return outcome
 
     def record_failure(
         self, source: str, error: str, *, cluster: str | None = None, inputs: Sequence[str] = ()
     ) -> CollectionOutcome:
-        """Leave an outcome record of a source that could not be read; nothing else is written."""
+        """Leave an outcome record of a source that could not be read; nothing else is written.
+
+        Where even that cannot be written (a full disk is a common failure) the outcome is returned all the same.
+        """
         now = _now()
         run_id = f"{source}-failed-{now:%Y%m%dT%H%M%S%f}"
         outcome = CollectionOutcome(source, cluster, "failed", run_id, error=error)
-        self._commit(outcome, {}, [], now, now, None, inputs, None, None, None)
+        try:
+            with writing(self.home.raw):
+                write_outcome(self.home.raw, source, _Record(outcome, now, None, inputs, None, None, None).rows({}))
+        except LandingError as unwritten:
+            return replace(outcome, collection_run_id=None, notes=[f"the failure could not be recorded: {unwritten}"])
         return outcome
 
-    def _run_id(self, source: str, content: str, written: Sequence[_Written]) -> str | None:
-        """The landing's id from its content; None if it has landed before.
+    def _run_id(self, source: str, content_hash: str, tables: Iterable[str]) -> tuple[str, bool]:
+        """The landing's id from its content, and whether it has landed before.
 
         A reference table is an exception: landing an older state again makes it current, so only the newest state of
         the table counts as landed, and the id then names the state it follows.
         """
-        run_id = f"{source}-{content[:20]}"
+        run_id = f"{source}-{content_hash[:20]}"
         if not is_committed(self.home.raw, source, run_id):
-            return run_id
-        names = {part.table.name for part in written if part.table.is_reference}
-        if not names:
-            return None
-        newest = [record for record in landed_tables(self.home.raw, source) if record.table_name in names][-1]
-        if newest.content_hash == content:
-            return None
-        return f"{source}-{hashlib.sha256(f'{content} after {newest.collection_run_id}'.encode()).hexdigest()[:20]}"
+            return run_id, False
+        names = {name for name in tables if TABLES[name].is_reference}
+        newest = [record for record in landed_tables(self.home.raw, source) if record.table_name in names][-1:]
+        if not newest or newest[0].content_hash == content_hash:
+            return run_id, True
+        after = hashlib.sha256(f"{content_hash} after {newest[0].collection_run_id}".encode()).hexdigest()
+        return f"{source}-{after[:20]}", False
 
-    def _write_rows(
-        self, source: str, written: Sequence[_Written], run_id: str, landed_at: datetime, content: str
-    ) -> dict[str, list[str]]:
-        files: dict[str, list[str]] = {}
-        for number, part in enumerate(written):
-            lineage = {"collection_run_id": run_id, "landed_at": landed_at}
-            rows = part.rows.with_columns(pl.lit(value).cast(_lineage_type(name)).alias(name) for name, value in lineage.items())
-            rows = rows.with_columns(pl.col(part.table.time).dt.strftime("%Y-%m-%d").fill_null(UNDATED).alias("dt"))
-            if part.table.group == "telemetry":
-                rows = rows.sort(*(name for name in part.table.key if name in rows.columns), maintain_order=True)
-            for (day,), day_rows in rows.partition_by("dt", as_dict=True, include_key=False).items():
-                first, last = _stamp(day_rows[part.table.time].min()), _stamp(day_rows[part.table.time].max())
-                name = f"{first}-{last}-{run_id.rsplit('-', 1)[1]}-{number:03d}.parquet"
-                path = self.home.raw / source / part.table.name / f"dt={day}" / name
-                with replaced(path) as temporary:
-                    day_rows.write_parquet(temporary, compression="zstd", statistics=True)
-                files.setdefault(part.table.name, []).append(str(path.relative_to(self.home.raw)))
-        return files
+    def _already_landed(
+        self, source: str, cluster: str | None, run_id: str, window: Window | None, notes: Sequence[str]
+    ) -> CollectionOutcome:
+        """What the landing said when it landed, from its outcome record."""
+        records = read_landing(self.home.raw, source, run_id)
+        rejects = next((record.rejects for record in records if record.rejects), {})
+        landed = {record.table_name: record.rows_landed for record in records if record.table_name}
+        quarantined = sum(record.rows_quarantined for record in records)
+        extent = window or Window(records[0].window_start_at, records[0].window_end_at)
+        shown = read_quarantine(self.home, source, run_id)
+        return CollectionOutcome(
+            source, cluster, "already_landed", run_id, landed, quarantined, rejects, extent, None, shown, notes
+        )  # fmt: skip
 
-    def _write_quarantine(
-        self, source: str, cluster: str | None, run_id: str, landed_at: datetime, rejects: Sequence[Reject]
-    ) -> None:
-        frame = pl.DataFrame(
-            [{**asdict(reject), "source": source, "cluster": cluster, "collection_run_id": run_id} for reject in rejects],
-            schema_overrides={"line": pl.Int64, "cluster": pl.String},
-        ).with_columns(pl.lit(landed_at).alias("quarantined_at"))
-        with replaced(self.home.quarantine / source / f"dt={landed_at:%Y-%m-%d}" / f"{run_id}.parquet") as temporary:
-            frame.write_parquet(temporary)
 
-    def _commit(
-        self,
-        outcome: CollectionOutcome,
-        files: Mapping[str, Sequence[str]],
-        written: Sequence[_Written],
-        started_at: datetime,
-        landed_at: datetime,
-        content: str | None,
-        inputs: Sequence[str],
-        gaps: Mapping[str, str] | None,
-        source_version: str | None,
-        window: Window | None,
-    ) -> None:
-        rejects = json.dumps(outcome.rejects) if outcome.rejects else None
+@dataclass(frozen=True)
+class _Conformed:
+    """Rows of one table ready to be written, with what reading and conforming them left out."""
+
+    table: Table
+    rows: pl.DataFrame
+    read_rejects: Sequence[Reject]
+    rejects: Sequence[Reject]
+
+
+def _pieces(tables: Mapping[str, Frames]) -> Iterator[tuple[Table, Piece]]:
+    for name, frames in tables.items():
+        for piece in [frames] if isinstance(frames, pl.DataFrame) else frames:
+            yield TABLES[name], piece
+
+
+def _conformed(pieces: Iterable[tuple[Table, Piece]], file: str) -> Iterator[_Conformed]:
+    for table, piece in pieces:
+        frame, found = (piece, ()) if isinstance(piece, pl.DataFrame) else piece
+        checked = conform(table, frame, file)
+        if checked.rows.height or checked.rejects or found:
+            yield _Conformed(table, checked.rows, found, checked.rejects)
+
+
+@dataclass(frozen=True)
+class _Record:
+    """The outcome record of a landing: a row per table, or one without a table."""
+
+    outcome: CollectionOutcome
+    started_at: datetime
+    content_hash: str | None
+    inputs: Sequence[str]
+    gaps: Mapping[str, str] | None
+    source_version: str | None
+    window: Window | None
+
+    def rows(self, tables: Mapping[str, Landed]) -> list[dict[str, Any]]:
+        outcome = self.outcome
+        landed_at = _now()
         records = []
-        for position, name in enumerate(list(files) or [""]):
-            parts = [part for part in written if part.table.name == name]
-            through = (
-                window.end_at
-                if window and window.end_at
-                else max((end for part in parts if (end := part.last_instant())), default=None)
-            )
+        for position, (name, landed) in enumerate((tables or {"": Landed()}).items()):
+            through = self.window.end_at if self.window and self.window.end_at else landed.last
             records.append(
                 {
                     "collection_run_id": outcome.collection_run_id,
@@ -234,35 +241,32 @@ class Landing:
                     "table_name": name,
                     "status": outcome.status,
                     "error": outcome.error,
-                    "source_version": source_version,
-                    "inputs": json.dumps([Path(item).name for item in inputs]),
+                    "source_version": self.source_version,
+                    "inputs": json.dumps([Path(item).name for item in self.inputs]),
                     "window_start_at": outcome.window.start_at,
                     "window_end_at": outcome.window.end_at,
                     "data_through_at": through,
-                    "started_at": started_at,
+                    "started_at": self.started_at,
                     "landed_at": landed_at,
-                    "rows_landed": sum(part.rows.height for part in parts),
+                    "rows_landed": landed.rows,
                     # the rejects of a landing are counted once, beside its first table
                     "rows_quarantined": outcome.rows_quarantined if position == 0 else 0,
-                    "rejects": rejects if position == 0 else None,
-                    "gaps": json.dumps(gaps) if gaps else None,
-                    "content_hash": content,
-                    "files": json.dumps(list(files.get(name, []))),
+                    "rejects": json.dumps(outcome.rejects) if outcome.rejects and position == 0 else None,
+                    "gaps": json.dumps(self.gaps) if self.gaps else None,
+                    "content_hash": self.content_hash,
+                    "files": json.dumps(landed.files),
                     "removed_files": None,
-                    "clusters": json.dumps(_through_by_cluster(parts, through, outcome.cluster, window), sort_keys=True),
+                    "clusters": json.dumps(self._through_by_cluster(landed), sort_keys=True),
                 }
             )
-        write_outcome(self.home.raw, outcome.source, records)
+        return records
 
-
-@dataclass(frozen=True)
-class _Written:
-    table: Table
-    rows: pl.DataFrame
-
-    def last_instant(self) -> datetime | None:
-        """The last instant these rows speak of: the end of the last interval, or the last time stamped."""
-        return _last_instant(self.table, self.rows)
+    def _through_by_cluster(self, landed: Landed) -> dict[str, str]:
+        """Cluster → the instant through which this landing knows it, ISO 8601 without zone."""
+        asked = self.window.end_at if self.window else None
+        if asked and self.outcome.cluster:
+            return {self.outcome.cluster: asked.isoformat()}
+        return {name: (asked or end).isoformat() for name, end in landed.last_by_cluster.items()}
 
 
 def write_outcome(raw: Path, source: str, records: Sequence[Mapping[str, Any]]) -> None:
@@ -274,70 +278,33 @@ def write_outcome(raw: Path, source: str, records: Sequence[Mapping[str, Any]]) 
         pl.DataFrame(records, schema=schema).write_parquet(temporary)
 
 
+def read_quarantine(home: Home, source: str, run_id: str) -> list[Reject]:
+    """The first `SHOWN_REJECTS` rows that a landing left out."""
+    paths = sorted((home.quarantine / source).glob(f"dt=*/{run_id}*.parquet"))
+    if not paths:
+        return []
+    frame = pl.read_parquet(paths, n_rows=SHOWN_REJECTS, columns=["file", "line", "reason", "detail", "text"])
+    return [Reject(*row) for row in frame.iter_rows()]
+
+
 def _now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-def _stamp(instant: Any) -> str:
-    return f"{instant:%Y%m%dT%H%M%S}" if instant is not None else "undated"
+def _hash_rows(pieces: Iterable[_Conformed], rejects: Iterable[Reject]) -> dict[str, str]:
+    """Hashes of the rows by table, and of what was left out."""
+    rows = RowsHash()
+    left_out = [hashlib.sha256() for _ in range(3)]
+    _hash_rejects(left_out[0], rejects)
+    for piece in pieces:
+        rows.add(piece.table.name, piece.rows)
+        # two digests, or the order would depend on how the rows were cut into frames
+        _hash_rejects(left_out[1], piece.read_rejects)
+        _hash_rejects(left_out[2], piece.rejects)
+    return {**rows.digests(), "rejects": " ".join(digest.hexdigest() for digest in left_out)}
 
 
-def _shallow(outcome: CollectionOutcome) -> dict[str, Any]:
-    return {name: getattr(outcome, name) for name in outcome.__dataclass_fields__}
-
-
-def _lineage_type(name: str) -> Any:
-    return next(column.polars_type for column in LINEAGE if column.name == name)
-
-
-def _last_instant(table: Table, rows: pl.DataFrame) -> datetime | None:
-    if {"interval_start_at", "interval_ms"} <= set(rows.columns):
-        return rows.select((pl.col("interval_start_at") + pl.duration(milliseconds="interval_ms")).max()).item()  # type: ignore[no-any-return]
-    instants = [column.name for column in table.columns if column.kind == "timestamp"]
-    return max((value for name in instants if (value := rows[name].max()) is not None), default=None)  # type: ignore[return-value]
-
-
-def _through_by_cluster(
-    parts: Sequence[_Written], through: datetime | None, cluster: str | None, window: Window | None
-) -> dict[str, str | None]:
-    """Cluster → the instant through which this landing knows it, ISO 8601 without zone."""
-    if window and window.end_at and cluster:
-        return {cluster: window.end_at.isoformat()}
-    ends: dict[str, datetime] = {}
-    for part in parts:
-        if "cluster" not in part.rows.columns:
-            continue
-        for (name,), rows in part.rows.partition_by("cluster", as_dict=True).items():
-            end = window.end_at if window and window.end_at else _last_instant(part.table, rows)
-            if name and end:
-                ends[str(name)] = max(end, ends.get(str(name), end))
-    return {name: end.isoformat() for name, end in ends.items()}
-
-
-def _extent(written: Sequence[_Written]) -> Window:
-    starts = [value for part in written if isinstance(value := part.rows[part.table.time].min(), datetime)]
-    ends = [end for part in written if (end := part.last_instant())]
-    return Window(min(starts, default=None), max(ends, default=None))
-
-
-def _content_hash(source: str, cluster: str | None, written: Sequence[_Written], rejects: Sequence[Reject]) -> str:
-    digest = hashlib.sha256(f"{source}\0{cluster}\0".encode())
-    for part in written:
-        digest.update(part.table.name.encode())
-        part.rows.write_ipc(_HashWriter(digest))  # type: ignore[call-overload]
+def _hash_rejects(digest: Any, rejects: Iterable[Reject]) -> None:
+    """Hash what was left out; the file's name is not part of it, since a copy of a file is the same file."""
     for reject in rejects:
-        digest.update(re.sub(r"^.*/", "", repr((reject.line, reject.reason, reject.detail, reject.text))).encode())
-    return digest.hexdigest()
-
-
-class _HashWriter:
-    """A file to write to that keeps only the hash of what is written."""
-
-    def __init__(self, digest: Any) -> None:
-        self._digest = digest
-
-    def write(self, data: bytes) -> int:
-        self._digest.update(data)
-        return len(data)
-
-    def flush(self) -> None: ...
+        digest.update(repr((reject.line, reject.reason, reject.detail, reject.text)).encode())

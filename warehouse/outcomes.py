@@ -1,19 +1,36 @@
-"""Read the outcome records: what has landed, and which files hold it now."""
+"""Read the outcome records: what has landed, and which files hold it now.
+
+A record is one small file. `warehouse.compaction` copies many of them into one `compacted-<hash>.parquet` per source
+and removes the small ones later; a record that is in both is read once.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any, TypeVar
 
 import polars as pl
+
+#: status of the record of a compaction: `files` hold what `removed_files` held; nothing new has landed
+COMPACTED = "compacted"
+#: status of the record of a retention: `removed_files` are gone
+EXPIRED = "expired"
+#: file name of many outcome records in one
+COMPACTED_OUTCOMES = "compacted-"
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
 class LandedTable:
-    """One table of one landing. `files` are relative to the landing root; `through` maps cluster → instant."""
+    """One table of one landing. `files` are relative to the landing root; `through` maps cluster → instant.
+
+    Only records of status `landed` have brought rows; those of `compacted` and `expired` say where rows are now.
+    """
 
     collection_run_id: str
     source: str
@@ -27,6 +44,9 @@ class LandedTable:
     files: tuple[str, ...]
     removed_files: tuple[str, ...]
     through: Mapping[str, str | None]
+    rejects: Mapping[str, int] = field(default_factory=dict)
+    window_start_at: datetime | None = None
+    window_end_at: datetime | None = None
 
 
 def outcome_files(raw: Path, source: str = "*") -> list[Path]:
@@ -34,44 +54,53 @@ def outcome_files(raw: Path, source: str = "*") -> list[Path]:
     return sorted(path for path in raw.glob(f"{source}/collection_runs/dt=*/*.parquet") if not path.name.startswith("."))
 
 
+def is_compacted(path: Path) -> bool:
+    """Whether an outcome file holds copies of many records."""
+    return path.name.startswith(COMPACTED_OUTCOMES)
+
+
 def is_committed(raw: Path, source: str, collection_run_id: str) -> bool:
     """Whether a landing with this id has been committed."""
-    return any((raw / source / "collection_runs").glob(f"dt=*/{collection_run_id}.parquet"))
+    return bool(read_landing(raw, source, collection_run_id))
+
+
+def read_landing(raw: Path, source: str, collection_run_id: str) -> list[LandedTable]:
+    """The outcome of one landing, a row per table; empty where there is none."""
+
+    def read() -> list[LandedTable]:
+        found = list((raw / source / "collection_runs").glob(f"dt=*/{collection_run_id}.parquet"))
+        for path in found or [path for path in outcome_files(raw, source) if is_compacted(path)]:
+            frame = pl.scan_parquet(path).filter(pl.col("collection_run_id") == collection_run_id).collect()
+            if frame.height:
+                return _records(frame)
+        return []
+
+    return _retried(read)
 
 
 def outcome_frame(raw: Path, source: str = "*") -> pl.DataFrame | None:
     """All outcome records as one frame, one row per landing and table; None where nothing has landed."""
-    paths = outcome_files(raw, source)
-    if not paths:
-        return None
-    return pl.read_parquet(paths, missing_columns="insert").unique(
-        ["collection_run_id", "table_name"], keep="any", maintain_order=True
-    )
+
+    def read() -> pl.DataFrame | None:
+        paths = outcome_files(raw, source)
+        if not paths:
+            return None
+        compacted = [path for path in paths if is_compacted(path)]
+        frames = [pl.read_parquet(compacted, missing_columns="insert")] if compacted else []
+        known = {run_id for frame in frames for run_id in frame["collection_run_id"]}
+        small = [path for path in paths if not is_compacted(path) and path.stem not in known]
+        if small:
+            frames.append(pl.read_parquet(small, missing_columns="insert"))
+        frame = pl.concat(frames, how="diagonal_relaxed")
+        return frame.unique(["collection_run_id", "table_name"], keep="first", maintain_order=True)
+
+    return _retried(read)
 
 
 def landed_tables(raw: Path, source: str = "*") -> list[LandedTable]:
     """Every landing's tables, in the order in which they landed."""
     frame = outcome_frame(raw, source)
-    if frame is None:
-        return []
-    records = [
-        LandedTable(
-            collection_run_id=row["collection_run_id"],
-            source=row["source"],
-            cluster=row["cluster"],
-            table_name=row["table_name"],
-            status=row["status"],
-            landed_at=row["landed_at"],
-            rows_landed=row["rows_landed"],
-            rows_quarantined=row["rows_quarantined"],
-            content_hash=row["content_hash"],
-            files=tuple(json.loads(row["files"] or "[]")),
-            removed_files=tuple(json.loads(row["removed_files"] or "[]")),
-            through=json.loads(row["clusters"] or "{}"),
-        )
-        for row in frame.iter_rows(named=True)
-    ]
-    return sorted(records, key=lambda record: (record.landed_at, record.collection_run_id))
+    return [] if frame is None else _records(frame)
 
 
 def current_files(records: Sequence[LandedTable]) -> Iterator[tuple[str, str]]:
@@ -83,3 +112,38 @@ def current_files(records: Sequence[LandedTable]) -> Iterator[tuple[str, str]]:
             if file not in removed and file not in seen:
                 seen.add(file)
                 yield record.table_name, file
+
+
+def _retried(read: Callable[[], Read]) -> Read:
+    """Read again where a file has gone since the folder was listed: its record is in a compacted file by then."""
+    for _ in range(4):
+        try:
+            return read()
+        except FileNotFoundError:
+            continue
+    return read()
+
+
+def _records(frame: pl.DataFrame) -> list[LandedTable]:
+    records = [_record(row) for row in frame.iter_rows(named=True)]
+    return sorted(records, key=lambda record: (record.landed_at, record.collection_run_id))
+
+
+def _record(row: Mapping[str, Any]) -> LandedTable:
+    return LandedTable(
+        collection_run_id=row["collection_run_id"],
+        source=row["source"],
+        cluster=row["cluster"],
+        table_name=row["table_name"],
+        status=row["status"],
+        landed_at=row["landed_at"],
+        rows_landed=row["rows_landed"],
+        rows_quarantined=row["rows_quarantined"],
+        content_hash=row["content_hash"],
+        files=tuple(json.loads(row["files"] or "[]")),
+        removed_files=tuple(json.loads(row["removed_files"] or "[]")),
+        through=json.loads(row["clusters"] or "{}"),
+        rejects=json.loads(row["rejects"] or "{}"),
+        window_start_at=row["window_start_at"],
+        window_end_at=row["window_end_at"],
+    )

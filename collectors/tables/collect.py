@@ -10,34 +10,57 @@ import polars as pl
 
 from collectors import command
 from collectors.tables.parse import read_pieces
-from warehouse.conform import Reject
-from warehouse.landing import CollectionOutcome, Landing
+from warehouse.content import hash_files
+from warehouse.landing import CollectionOutcome, Landing, Piece
 from warehouse.landing_shape import TABLES
 
 
 def collect(table_name: str, files: tuple[Path, ...], cluster: str | None, landing: Landing) -> CollectionOutcome:
-    """Land the rows of `files` in `table_name`; `cluster` fills the column where a row leaves it out."""
+    """Land the rows of `files` in `table_name`; `cluster` fills the column where a row leaves it out.
+
+    Raises SourceFailed where a file cannot be read or is written to while it is.
+    """
     table = TABLES[table_name]
-    rejects: list[Reject] = []
+    given = ("cluster",) if cluster else ()
+    before = [_state(path) for path in files]
 
-    def frames() -> Iterator[pl.DataFrame]:
-        for path in files:
-            for frame, bad in read_pieces(path, table):
-                rejects.extend(bad)
-                if frame.height:
-                    yield _filled(frame, table_name, cluster)
+    def pieces() -> Iterator[Piece]:
+        for path, state in zip(files, before, strict=True):
+            for frame, rejects in read_pieces(path, table, given):
+                yield _filled(frame, table_name, cluster), rejects
+            if _state(path) != state:
+                raise command.SourceFailed(f"{path} changed while it was read; land it again when it is complete")
 
-    return landing.land("import", {table_name: frames()}, cluster=cluster, inputs=[str(path) for path in files], rejects=rejects)
+    return landing.land(
+        "import",
+        {table_name: pieces()},
+        cluster=cluster,
+        inputs=[str(path) for path in files],
+        content=hash_files(files, table_name, *(path.suffix for path in files)),
+    )
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _filled(frame: pl.DataFrame, table_name: str, cluster: str | None) -> pl.DataFrame:
     if cluster and any(column.name == "cluster" and column.required for column in TABLES[table_name].columns):
-        given = pl.col("cluster") if "cluster" in frame.columns else pl.lit(None, dtype=pl.String)
-        frame = frame.with_columns(cluster=given.fill_null(cluster))
+        frame = _with_default(frame, "cluster", cluster)
     if table_name == "gpu_samples":
-        given = pl.col("source") if "source" in frame.columns else pl.lit(None, dtype=pl.String)
-        frame = frame.with_columns(source=given.fill_null("import"))
+        frame = _with_default(frame, "source", "import")
     return frame
+
+
+def _with_default(frame: pl.DataFrame, name: str, value: str) -> pl.DataFrame:
+    """The frame with `value` where the column is absent, null or an empty text."""
+    if name not in frame.columns or frame[name].null_count() == frame.height:
+        return frame.with_columns(pl.lit(value, dtype=pl.String).alias(name))
+    if frame[name].dtype != pl.String:
+        return frame
+    empty = pl.col(name).is_null() | (pl.col(name).str.strip_chars() == "")
+    return frame.with_columns(pl.when(empty).then(pl.lit(value)).otherwise(pl.col(name)).alias(name))
 
 
 @click.command("import")

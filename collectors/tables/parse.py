@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import gzip
-import io
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,140 +13,107 @@ import polars as pl
 
 from collectors.command import SourceFailed
 from collectors.parsed import to_frame
+from collectors.tables.delimited import TEXT_CHUNK_ROWS, UNREADABLE, Piece, read_csv, require_columns
 from warehouse.conform import MALFORMED, Reject, redact
 from warehouse.landing_shape import Table
 
-#: rows per frame: bounds memory, whatever the size of the file
+#: rows per frame of a Parquet file: bounds memory whatever the file's size
 CHUNK_ROWS = 500_000
-#: a field longer than this is refused; no column of the landing shape holds that much
-FIELD_LIMIT = 1_000_000
 
-Piece = tuple[pl.DataFrame, list[Reject]]
+#: bytes read at a time from text
+BLOCK_BYTES = 16 * 2**20
+#: a line longer than this is none: the file is of another kind
+LINE_LIMIT = 64 * 2**20
 
 
-def read_pieces(path: Path, table: Table) -> Iterator[Piece]:
-    """The file's rows as frames of at most `CHUNK_ROWS`, each with the rejects found while reading it.
+def read_pieces(path: Path, table: Table, given: Collection[str] = ()) -> Iterator[Piece]:
+    """The file's rows as frames of bounded size, each with the rejects found while reading it.
 
-    Raises SourceFailed where the file as a whole cannot be read or lacks a required column.
+    A frame holds the columns of the table that the file has, and `line_number`. Raises SourceFailed where the file as
+    a whole cannot be read or lacks a required column that is not `given` otherwise.
     """
     with path.open("rb") as file:
         head = file.read(4)
     if head == b"PAR1":
-        yield from _parquet(path, table)
-    elif ".jsonl" in path.suffixes or ".ndjson" in path.suffixes or ".json" in path.suffixes:
-        yield from _json_lines(path)
+        yield from _parquet(path, table, given)
+    elif {".jsonl", ".ndjson", ".json"} & set(path.suffixes):
+        yield from _json_lines(path, table)
     else:
-        yield from _csv(path, table)
+        yield from read_csv(path, read_blocks(path), table, given)
 
 
-def open_text(path: Path) -> io.TextIOBase:
-    """The file as text: gzip unpacked, a byte-order mark taken off, bytes that are no UTF-8 kept as surrogates."""
+def read_blocks(path: Path) -> Iterator[bytes]:
+    """The file's text in blocks of UTF-8: gzip unpacked, a byte-order mark taken off, UTF-16 converted.
+
+    Bytes that are no UTF-8 stay as they are. Raises what reading raises: EOFError and OSError where gzip ends early.
+    """
     with path.open("rb") as file:
         head = file.read(4)
-    binary: Any = gzip.open(path) if head[:2] == b"\x1f\x8b" else path.open("rb")
-    encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
-    return io.TextIOWrapper(binary, encoding=encoding, errors="surrogateescape", newline="")
+    with gzip.open(path) if head[:2] == b"\x1f\x8b" else path.open("rb") as binary:
+        block = binary.read(BLOCK_BYTES)
+        wide = block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        decoder = codecs.getincrementaldecoder("utf-16")(errors="replace") if wide else None
+        block = block.removeprefix(codecs.BOM_UTF8)
+        while block:
+            yield decoder.decode(block).encode() if decoder else block
+            block = binary.read(BLOCK_BYTES)
 
 
-def _parquet(path: Path, table: Table) -> Iterator[Piece]:
+def _parquet(path: Path, table: Table, given: Collection[str]) -> Iterator[Piece]:
     try:
-        scan = pl.scan_parquet(path)
+        scan = pl.scan_parquet(path, hive_partitioning=False)
         names = scan.collect_schema().names()
-        _require_columns(path, names, table)
-        total = scan.select(pl.len()).collect().item()
+        require_columns(path, names, table, given)
         wanted = [column.name for column in table.columns if column.name in names]
-        for start in range(0, total, CHUNK_ROWS):
-            frame = scan.select(wanted).slice(start, CHUNK_ROWS).collect()
-            yield frame.with_columns(line_number=pl.int_range(start + 1, start + frame.height + 1, dtype=pl.Int64)), []
-    except pl.exceptions.PolarsError as error:
+        line = 1
+        for frame in scan.select(wanted).collect_batches(chunk_size=CHUNK_ROWS, maintain_order=True):
+            lines = pl.int_range(line, line + frame.height, dtype=pl.Int64, eager=True).alias("line_number")
+            line += frame.height
+            yield frame.with_columns(lines), []
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise SourceFailed(f"{path}: no readable Parquet file ({error}); write it again") from error
 
 
-def _csv(path: Path, table: Table) -> Iterator[Piece]:
-    csv.field_size_limit(FIELD_LIMIT)
-    with open_text(path) as text:
-        reader = csv.reader(text)
-        try:
-            header = next(reader)
-        except StopIteration:
-            raise SourceFailed(f"{path}: the file is empty; a CSV file begins with a header of column names") from None
-        except (csv.Error, EOFError, gzip.BadGzipFile) as error:
-            raise SourceFailed(f"{path}: no readable CSV header ({error})") from error
-        header = [name.strip() for name in header]
-        _require_columns(path, header, table)
-        yield from _chunks(_csv_rows(path, reader, header))
-
-
-def _csv_rows(path: Path, reader: Any, header: list[str]) -> Iterator[dict[str, Any] | Reject]:
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except (csv.Error, EOFError, OSError) as error:
-            yield Reject(path.name, line, MALFORMED, f"unreadable line ({error})")
-            if not isinstance(error, csv.Error):
-                return
-            continue
-        if not cells:
-            continue
-        text = ",".join(cells)
-        if len(cells) != len(header):
-            yield Reject(path.name, line, MALFORMED, f"{len(cells)} fields where the header names {len(header)}", redact(text))
-        elif not _is_clean(text):
-            yield Reject(path.name, line, MALFORMED, "not UTF-8 text", redact(text.encode("utf-8", "replace").decode()))
+def _json_lines(path: Path, table: Table) -> Iterator[Piece]:
+    wanted = {column.name for column in table.columns}
+    rows: list[Any] = []
+    rejects: list[Reject] = []
+    for item in _json_rows(path):
+        if isinstance(item, Reject):
+            rejects.append(item)
         else:
-            yield {**dict(zip(header, cells, strict=True)), "line_number": line}
+            line, row = item
+            rows.append({**{name: value for name, value in row.items() if name in wanted}, "line_number": line})
+        if len(rows) + len(rejects) >= TEXT_CHUNK_ROWS:
+            yield to_frame(rows), rejects
+            rows, rejects = [], []
+    yield to_frame(rows), rejects
 
 
-def _json_lines(path: Path) -> Iterator[Piece]:
-    yield from _chunks(_json_rows(path))
+def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Reject]:
+    line = 0
+    try:
+        for line, content in enumerate(_lines(path), start=1):
+            if not content.strip():
+                continue
+            try:
+                row = json.loads(content)
+                if not isinstance(row, dict):
+                    raise ValueError("each line must be an object: {…}")
+            except (ValueError, RecursionError) as error:
+                yield Reject(path.name, line, MALFORMED, f"no JSON object ({error})", redact(content.decode("utf-8", "replace")))
+                continue
+            yield line, row
+    except UNREADABLE as error:
+        yield Reject(path.name, line + 1, MALFORMED, f"the file ends early ({error})")
 
 
-def _json_rows(path: Path) -> Iterator[dict[str, Any] | Reject]:
-    with open_text(path) as text:
-        try:
-            for line, content in enumerate(text, start=1):
-                if not content.strip():
-                    continue
-                try:
-                    row = json.loads(content)
-                    if not isinstance(row, dict):
-                        raise ValueError("each line must be an object: {…}")
-                    if not _is_clean(content):
-                        raise ValueError("not UTF-8 text")
-                except (ValueError, RecursionError) as error:
-                    yield Reject(path.name, line, MALFORMED, f"no JSON object ({error})", redact(_readable(content)))
-                    continue
-                yield {**row, "line_number": line}
-        except (EOFError, OSError) as error:
-            yield Reject(path.name, None, MALFORMED, f"the file ends early ({error})")
-
-
-def _chunks(rows: Iterator[dict[str, Any] | Reject]) -> Iterator[Piece]:
-    good: list[Any] = []
-    bad: list[Reject] = []
-    for row in rows:
-        if isinstance(row, Reject):
-            bad.append(row)
-        else:
-            good.append(row)
-        if len(good) >= CHUNK_ROWS:
-            yield to_frame(good), bad
-            good, bad = [], []
-    yield to_frame(good), bad
-
-
-def _require_columns(path: Path, names: list[str], table: Table) -> None:
-    lacking = [column.name for column in table.columns if column.required and column.name not in names]
-    if lacking:
-        raise SourceFailed(f"{path}: no column {', '.join(lacking)}, which {table.name} needs; the file has {', '.join(names)}")
-
-
-def _is_clean(text: str) -> bool:
-    return "\0" not in text and not any("\udc80" <= character <= "\udcff" for character in text)
-
-
-def _readable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+def _lines(path: Path) -> Iterator[bytes]:
+    rest = b""
+    for block in read_blocks(path):
+        *lines, rest = (rest + block).split(b"\n")
+        yield from lines
+        if len(rest) > LINE_LIMIT:
+            raise SourceFailed(f"{path}: a line of more than {LINE_LIMIT >> 20} MiB; JSON lines hold one object per line")
+    if rest:
+        yield rest

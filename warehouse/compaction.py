@@ -1,0 +1,263 @@
+"""Merge the many small files that landings leave into few, without a moment in which a row is there twice or not at all.
+
+The small files of one table and day are merged into files sorted by the table's key. The merge is committed by one
+outcome record that lists the new files and, as removed, the old ones: a reader of the records sees the rows in the old
+files or in the new ones. The old files stay on disk for a grace period, so that a reader that listed them before keeps
+working. Rows keep their `collection_run_id`, `landed_at` and `line_number`; of rows with one key the one landed last
+stays. Outcome records are merged likewise: copied first, removed later.
+
+    raw/compaction/<table>/dt=YYYY-MM-DD/<first>-<last>-<hash>-<number>.parquet
+    raw/compaction/collection_runs/dt=YYYY-MM-DD/<collection_run_id>.parquet    status `compacted`
+    raw/<source>/collection_runs/dt=YYYY-MM-DD/compacted-<hash>.parquet         copies of outcome records
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.atomic import Staging, alone, replaced, sweep
+from warehouse.home import Home
+from warehouse.landing import write_outcome
+from warehouse.landing_shape import LINEAGE, TABLES, Table
+from warehouse.landing_writer import sort_by_key, stamp, writing
+from warehouse.leftovers import GRACE, delete_leftovers
+from warehouse.outcomes import (
+    COMPACTED,
+    COMPACTED_OUTCOMES,
+    LandedTable,
+    current_files,
+    is_compacted,
+    landed_tables,
+    outcome_files,
+    outcome_frame,
+)
+
+SOURCE = "compaction"
+#: rows of a merged file; a partition of more becomes several files, each of a range of devices
+TARGET_ROWS = 2_000_000
+#: outcome records are merged where a source has this many that are not
+OUTCOMES_AT_LEAST = 50
+
+
+@dataclass(frozen=True)
+class Merge:
+    """One table and day: how many files and rows there were, and are."""
+
+    table_name: str
+    day: str
+    files_before: int
+    files_after: int
+    rows_before: int
+    rows_after: int
+
+
+@dataclass(frozen=True)
+class CompactionOutcome:
+    """What a compaction did. `files_deleted` had been replaced more than the grace period ago."""
+
+    merges: Sequence[Merge]
+    outcomes_merged: int
+    files_deleted: int
+    staging_swept: int
+
+    def summary(self) -> str:
+        """The one line a command prints."""
+        before, after = sum(merge.files_before for merge in self.merges), sum(merge.files_after for merge in self.merges)
+        rows = sum(merge.rows_after for merge in self.merges)
+        duplicates = sum(merge.rows_before for merge in self.merges) - rows
+        text = f"compaction: {before} files of {len(self.merges)} partitions became {after} ({rows} rows"
+        text += f", {duplicates} duplicates left out)" if duplicates else ")"
+        return f"{text}, {self.outcomes_merged} outcome records merged, {self.files_deleted} replaced files deleted"
+
+
+def compact(
+    home: Home,
+    *,
+    older_than: timedelta = timedelta(0),
+    tables: Iterable[str] | None = None,
+    grace: timedelta = GRACE,
+    delete_now: bool = False,
+    target_rows: int = TARGET_ROWS,
+    now: datetime | None = None,
+    progress: Callable[[Merge], None] | None = None,
+) -> CompactionOutcome:
+    """Merge the small files landed more than `older_than` ago, then delete what was replaced more than `grace` ago.
+
+    `delete_now` deletes what is replaced at once: only where nothing reads meanwhile. `now` is naive UTC. Raises
+    BusyError while another compaction or retention runs, LandingError where the disk cannot be written.
+    """
+    now = now or datetime.now(UTC).replace(tzinfo=None)
+    grace = timedelta(0) if delete_now else grace
+    with alone(home.raw, "maintenance"):
+        swept = sweep(home.raw) + sweep(home.quarantine)
+        merges = []
+        names = set(tables) if tables is not None else {name for name, table in TABLES.items() if not table.is_reference}
+        for table, day, files in _partitions(landed_tables(home.raw), names, now - older_than):
+            merge = _merge(home, table, day, files, target_rows)
+            if merge:
+                merges.append(merge)
+                if progress:
+                    progress(merge)
+        merged = compact_outcomes(home.raw, grace=grace)
+        deleted = delete_leftovers(home, grace=grace, now=datetime.now(UTC).replace(tzinfo=None) if delete_now else now)
+    return CompactionOutcome(merges, merged, deleted, swept)
+
+
+def _partitions(
+    records: Sequence[LandedTable], names: set[str], landed_before: datetime
+) -> Iterator[tuple[Table, str, list[str]]]:
+    """(table, day, files) of what may be merged, in the order in which the files landed."""
+    settled = {file for record in records if record.landed_at <= landed_before for file in record.files}
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, file in current_files(records):
+        if name in names and file in settled:
+            found.setdefault((name, Path(file).parent.name.removeprefix("dt=")), []).append(file)
+    for (name, day), files in sorted(found.items()):
+        yield TABLES[name], day, files
+
+
+def _merge(home: Home, table: Table, day: str, files: Sequence[str], target_rows: int) -> Merge | None:
+    # what was merged before and is large stays as it is, or a late row would rewrite the whole day
+    merged = {file: _count_rows(home.raw / file) for file in files if file.startswith(f"{SOURCE}/")}
+    files = [file for file in files if merged.get(file, 0) < target_rows // 2]
+    if len(files) < 2:
+        return None
+    run_id = f"{SOURCE}-{hashlib.sha256(json.dumps([target_rows, *files]).encode()).hexdigest()[:20]}"
+    scan = _scan(table, [home.raw / file for file in files])
+    rows_before = rows_after = 0
+    written: list[str] = []
+    with Staging(home.raw) as staging, writing(home.raw):
+        for number, part in enumerate(_ranges(table, scan, target_rows)):
+            rows = sort_by_key(table, part.collect(), "landed_at", "line_number", "collection_run_id")
+            rows_before += rows.height
+            rows = _last_landed(table, rows)
+            rows_after += rows.height
+            if not rows.height:
+                continue
+            first, last = stamp(rows[table.time].min()), stamp(rows[table.time].max())
+            name = f"{first}-{last}-{run_id.rsplit('-', 1)[1]}-{number:03d}.parquet"
+            final = home.raw / SOURCE / table.name / f"dt={day}" / name
+            rows.write_parquet(staging.path_for(final), compression="zstd", statistics=True)
+            written.append(str(final.relative_to(home.raw)))
+        staging.publish()
+        write_outcome(home.raw, SOURCE, [maintenance_record(SOURCE, run_id, table.name, COMPACTED, written, files)])
+    return Merge(table.name, day, len(files), len(written), rows_before, rows_after)
+
+
+def _scan(table: Table, paths: Sequence[Path]) -> pl.LazyFrame:
+    """The rows of files, which may have been written when the table had fewer columns."""
+    schema = {column.name: column.polars_type for column in (*table.columns, *LINEAGE)}
+    return pl.scan_parquet(list(paths), schema=schema, missing_columns="insert", extra_columns="ignore", hive_partitioning=False)
+
+
+def _count_rows(path: Path) -> int:
+    count: int = pl.scan_parquet(path).select(pl.len()).collect().item()
+    return count
+
+
+def _ranges(table: Table, scan: pl.LazyFrame, target_rows: int) -> Iterator[pl.LazyFrame]:
+    """The rows cut into even ranges of the key's most telling column, so that one range fits into memory."""
+    total: int = scan.select(pl.len()).collect().item()
+    parts = -(-total // target_rows)
+    if parts <= 1:
+        yield scan
+        return
+    candidates = [name for name in table.key if name != table.time]
+    distinct = scan.select(pl.col(candidates).approx_n_unique()).collect(engine="streaming").row(0)
+    name = candidates[distinct.index(max(distinct))]
+    counts = scan.group_by(name).len().collect(engine="streaming").sort(name, nulls_last=False)
+    part = (counts["len"].cum_sum() - 1) * parts // total
+    bounds = [counts[name][row] for row in (part.diff().fill_null(0) > 0).arg_true().to_list()]
+    column = pl.col(name)
+    for low, high in zip([None, *bounds], [*bounds, None], strict=True):
+        above = pl.lit(True) if low is None else column >= low
+        below = pl.lit(True) if high is None else column < high
+        yield scan.filter((above & below) if low is not None else (below | column.is_null()))
+
+
+def _last_landed(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+    """Of rows with one key, which are neighbours here, the one landed last."""
+    same_as_next = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(-1)) for name in table.key)
+    is_last_row = pl.int_range(pl.len()) == pl.len() - 1
+    return rows.filter(is_last_row | ~same_as_next)
+
+
+def maintenance_record(
+    source: str, run_id: str, table_name: str, status: str, files: Sequence[str], removed: Sequence[str]
+) -> dict[str, object]:
+    """An outcome record that moves or removes rows: none landed, no day is touched, no `data_through_at` moves."""
+    now = datetime.now(UTC).replace(tzinfo=None)
+    return {
+        "collection_run_id": run_id,
+        "source": source,
+        "table_name": table_name,
+        "status": status,
+        "inputs": "[]",
+        "started_at": now,
+        "landed_at": now,
+        "rows_landed": 0,
+        "rows_quarantined": 0,
+        "files": json.dumps(list(files)),
+        "removed_files": json.dumps(list(removed)),
+        "clusters": "{}",
+    }
+
+
+def compact_outcomes(raw: Path, *, grace: timedelta = GRACE, at_least: int = OUTCOMES_AT_LEAST) -> int:
+    """Copy the outcome records of each source into one file; return how many were not in one before.
+
+    The copied files are deleted once the copy is older than `grace`: a reader that is listing the folders meanwhile
+    must meet each record in at least one of the two.
+    """
+    merged = 0
+    for folder in sorted(raw.glob("*/collection_runs")):
+        source = folder.parent.name
+        _delete_copied(raw, source, grace)
+        paths = outcome_files(raw, source)
+        compacted = [path for path in paths if is_compacted(path)]
+        known = _run_ids(compacted)
+        fresh = [path for path in paths if not is_compacted(path) and path.stem not in known]
+        if len(fresh) < at_least:
+            continue
+        frame = outcome_frame(raw, source)
+        if frame is None:
+            continue
+        frame = frame.sort("landed_at", "collection_run_id", "table_name")
+        ids = "\n".join(frame["collection_run_id"].unique(maintain_order=True))
+        newest: datetime = frame.select(pl.col("landed_at").max()).item()
+        name = f"{COMPACTED_OUTCOMES}{hashlib.sha256(ids.encode()).hexdigest()[:20]}.parquet"
+        with writing(raw), replaced(folder / f"dt={newest:%Y-%m-%d}" / name) as temporary:
+            frame.write_parquet(temporary, compression="zstd")
+        merged += len(fresh)
+        if not grace:
+            _delete_copied(raw, source, grace)
+    return merged
+
+
+def _delete_copied(raw: Path, source: str, grace: timedelta) -> None:
+    """Delete the outcome files whose records are all in a compacted file that is older than `grace`."""
+    paths = outcome_files(raw, source)
+    now = datetime.now(UTC).timestamp()
+    compacted = [path for path in paths if is_compacted(path)]
+    # the largest holds what the smaller ones held; of equal ones the first stays
+    settled = [path for path in compacted if now - path.stat().st_ctime >= grace.total_seconds()]
+    contents = sorted(((_run_ids([path]), path) for path in settled), key=lambda item: -len(item[0]))
+    covered: set[str] = set()
+    for run_ids, path in contents:
+        if covered and run_ids <= covered:
+            path.unlink(missing_ok=True)
+        covered |= run_ids
+    for path in paths:
+        if not is_compacted(path) and path.stem in covered:
+            path.unlink(missing_ok=True)
+
+
+def _run_ids(paths: Sequence[Path]) -> set[str]:
+    return {run_id for path in paths for run_id in pl.read_parquet(path, columns=["collection_run_id"])["collection_run_id"]}
