@@ -6,6 +6,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
+STARTED_AT := $(shell date +%s)
 # one file per target platform would be missing after a half-finished install; this one is written last
 STAMP := $(VENV)/.installed
 
@@ -28,7 +29,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## land a small made-up fleet, build, gate and publish it through Airflow's own DAG runs, print what it wastes
-	@$(BIN)/python -m demo
+	@GPU_NET_STARTED_AT=$(STARTED_AT) $(BIN)/python -m demo
 
 real: $(STAMP) ## the same path on the real captures of ../shared/data/real, each system its own cluster
 	@$(BIN)/python -m tests.real.run

@@ -51,8 +51,8 @@ def deliveries(home: Home, kinds: Sequence[str] = KINDS) -> list[Delivery]:
             arguments = NATIVE.get(folder.name, ("import", folder.name))
             options = ("--cluster", cluster) if cluster else ()
             call = (arguments[0], *options, *arguments[1:])
-            groups = [files] if kind == "dcgm" else [(file,) for file in files]
-            found += [Delivery(kind, call, tuple(group)) for group in groups]
+            groups = [tuple(files)] if kind == "dcgm" else [(file,) for file in files]
+            found += [Delivery(kind, call, group) for group in groups]
     return found
 
 

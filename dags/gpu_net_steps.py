@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Asset
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 log = logging.getLogger("gpu_net")
 
@@ -58,10 +58,11 @@ DEFAULT_ARGS: dict[str, Any] = {
 LANDED, SOURCE_FAILED, HELD, QUARANTINED = 0, 1, 3, 4
 
 
-def run_command(*arguments: str, accept: Sequence[int] = (0,)) -> int:
+def run_command(*arguments: str, accept: Sequence[int] = (0,), final: Sequence[int] = ()) -> int:
     """Run `python -m ARGUMENTS`, its lines into the task's log as they come; return its exit code.
 
-    An exit code that is not in `accept` raises with the last lines. If the task is ended, so is the command.
+    An exit code that is not in `accept` raises with the last lines; one in `final` lets the task not be tried again.
+    If the task is ended, so is the command.
     """
     log.info("python -m %s", " ".join(arguments))
     last_lines: deque[str] = deque(maxlen=20)
@@ -88,5 +89,6 @@ def run_command(*arguments: str, accept: Sequence[int] = (0,)) -> int:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     if code not in accept:
-        raise AirflowException(f"python -m {' '.join(arguments)} ended with exit code {code}:\n" + "\n".join(last_lines))
+        failure = AirflowFailException if code in final else AirflowException
+        raise failure(f"python -m {' '.join(arguments)} ended with exit code {code}:\n" + "\n".join(last_lines))
     return code

@@ -11,12 +11,12 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from dags.local.airflow_home import DAGS_FOLDER, PROJECT_ROOT, adopt
 
@@ -207,16 +207,14 @@ def _end(standalone: Standalone) -> None:
 
 def _children(process: psutil.Process) -> list[psutil.Process]:
     try:
-        return process.children(recursive=True)
+        return list(process.children(recursive=True))
     except psutil.NoSuchProcess:
         return []
 
 
 def _signal(end: Any, process: psutil.Process) -> None:
-    try:
+    with suppress(psutil.NoSuchProcess):
         end(process)
-    except psutil.NoSuchProcess:
-        pass
 
 
 if __name__ == "__main__":

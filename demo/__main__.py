@@ -1,0 +1,118 @@
+"""`make demo`: land the made-up fleet, build, gate and publish it by running the project's DAGs, print the first screen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+
+from dags.local.airflow_home import DAGS_FOLDER, PROJECT_ROOT, adopt, prepare_database
+
+DEMO = PROJECT_ROOT / ".demo"
+LOG = DEMO / "demo.log"
+#: what each DAG is run for
+DAGS = {
+    "collect_incoming": "land the files: landing shape, sacct, dcgm-exporter, FOCUS",
+    "build_warehouse": "build, gate, publish",
+}
+
+
+def main() -> None:
+    """Run the demo; exit 1, with the last lines of the log, where a DAG run does not succeed."""
+    started = float(os.environ.get("GPU_NET_STARTED_AT") or time.time())
+    shutil.rmtree(DEMO / "data", ignore_errors=True)
+    (DEMO / "data").mkdir(parents=True)
+    for name in [name for name in os.environ if name.startswith("GPU_NET_")]:
+        del os.environ[name]
+    os.environ["GPU_NET_HOME"] = str(DEMO / "data")
+    adopt(DEMO / "airflow")
+    console = Console(file=os.fdopen(os.dup(1), "w"), soft_wrap=True)
+    console.print("GPU Net demo: 12 GPUs, 2 clusters, 2026-11-02 to 2026-11-04, made up; nothing leaves this machine")
+    with _into_log(), console.status("") as status:
+        with _step(console, status, "write the fleet's files"):
+            from demo import landing_files, native_text
+
+            landing_files.write(DEMO / "data" / "incoming")
+            native_text.write(DEMO / "data" / "incoming")
+        with _step(console, status, "start Airflow (one process, its database in .demo/airflow)"):
+            prepare_database()
+            dags = _load_dags()
+        for dag_id, purpose in DAGS.items():
+            with _step(console, status, f"DAG {dag_id}: {purpose}"):
+                states = _run(dags[dag_id])
+            console.print("    " + ", ".join(f"{task} {state}" for task, state in states.items()))
+            if not set(states.values()) <= {"success", "skipped"}:
+                status.stop()
+                _give_up(console)
+    _show(console)
+    console.print(f"\nlog: {LOG.relative_to(PROJECT_ROOT)}; total time {time.time() - started:.0f} s")
+
+
+@contextmanager
+def _into_log() -> Iterator[None]:
+    """Send everything that Airflow, dbt and the commands print to the log."""
+    saved = os.dup(1), os.dup(2)
+    sys.stdout.flush()
+    with LOG.open("wb") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(saved[0], 1)
+        os.dup2(saved[1], 2)
+
+
+@contextmanager
+def _step(console: Console, status: Any, name: str) -> Iterator[None]:
+    started = time.monotonic()
+    status.update(f"{name} …")
+    yield
+    console.print(f"  {name}: {time.monotonic() - started:.1f} s")
+
+
+def _load_dags() -> dict[str, Any]:
+    from airflow.dag_processing.dagbag import BundleDagBag
+
+    bag = BundleDagBag(dag_folder=DAGS_FOLDER, bundle_path=DAGS_FOLDER, bundle_name="dags-folder")
+    if bag.import_errors:
+        raise SystemExit(f"DAG files that cannot be read: {bag.import_errors}")
+    return dict(bag.dags)
+
+
+def _run(dag: Any) -> dict[str, str]:
+    """One run of the DAG, recorded in Airflow's database; the state of each task, in their order."""
+    for task in dag.tasks:
+        task.retries = 0
+    run = dag.test(logical_date=datetime.now(UTC))
+    instances = {instance.task_id: str(instance.state) for instance in run.get_task_instances()}
+    return {task.task_id: instances.get(task.task_id, "missing") for task in dag.topological_sort()}
+
+
+def _give_up(console: Console) -> None:
+    lines = LOG.read_text(errors="replace").splitlines()
+    console.print("\n".join(lines[-40:]), markup=False, highlight=False)
+    console.print(f"the demo did not get to its end; the whole log: {LOG}")
+    sys.exit(1)
+
+
+def _show(console: Console) -> None:
+    from warehouse.first_screen import show
+    from warehouse.home import Home
+
+    console.print()
+    show(Home.from_environment().published_database, console)
+    console.print("open it read-only, for example: duckdb -readonly, DBeaver, Superset; the tables are in schema main")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+"""The first screen: where the capacity went, what it cost, what came out of it. Reads the published database only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from warehouse.database import connect
+
+#: money without a device belongs to no cluster (semantics 6); its row stands under this name in the marts
+NO_CLUSTER = "unallocated"
+UNPRICED = "unknown"
+#: below this coverage a ratio would be a guess, and the interval is shown (semantics 6)
+COVERAGE_FLOOR = 0.95
+#: clusters side by side in a terminal of 100 columns
+CLUSTERS_PER_TABLE = 3
+LARGEST = 5
+
+#: the waterfall's steps that are not time anyone held
+BEFORE_HELD = ("out_of_service", "unallocated", "borrowed")
+
+
+@dataclass
+class Amount:
+    """GPU-hours and money by currency. `unpriced_gpu_hours` have no price; what they cost is not known."""
+
+    gpu_hours: float = 0.0
+    unpriced_gpu_hours: float = 0.0
+    costs: dict[str, Decimal] = field(default_factory=dict)
+
+    def add(self, gpu_hours: float, currency: str, cost: Decimal | None) -> None:
+        self.gpu_hours += gpu_hours
+        if cost is None or currency == UNPRICED:
+            self.unpriced_gpu_hours += gpu_hours
+        else:
+            self.costs[currency] = self.costs.get(currency, Decimal(0)) + cost
+
+    def plus(self, other: Amount) -> Amount:
+        total = Amount(self.gpu_hours + other.gpu_hours, self.unpriced_gpu_hours + other.unpriced_gpu_hours, dict(self.costs))
+        for currency, cost in other.costs.items():
+            total.costs[currency] = total.costs.get(currency, Decimal(0)) + cost
+        return total
+
+    def money(self) -> str:
+        """Amounts in two currencies stand side by side, they are never added; `+ ?` where a part has no price."""
+        known = " + ".join(f"{cost:,.2f} {currency}" for currency, cost in sorted(self.costs.items()))
+        if self.unpriced_gpu_hours > 5e-7:
+            return f"{known} + ?" if known else "unpriced"
+        return known or "–"
+
+
+@dataclass(frozen=True)
+class State:
+    name: str
+    label: str
+    is_ghost: bool
+
+
+@dataclass(frozen=True)
+class UnitCost:
+    """Allocation cost per million prompt and output tokens; None with the reason where it cannot be said."""
+
+    cluster: str
+    workload: str
+    model: str
+    currency: str
+    tokens: int
+    held_gpu_hours: float
+    cost_per_million: float | None
+    null_reason: str | None
+
+
+@dataclass(frozen=True)
+class Ghost:
+    cluster: str
+    workload: str
+    state: str
+    reason: str
+    amount: Amount
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """`amounts` by (cluster, state); the states in the waterfall's order."""
+
+    publication_id: str
+    data_through_at: str
+    first_date: date
+    last_date: date
+    clusters: Sequence[str]
+    states: Sequence[State]
+    amounts: dict[tuple[str, str], Amount]
+    unit_costs: Sequence[UnitCost]
+    ghosts: Sequence[Ghost]
+
+    def amount(self, clusters: Sequence[str], states: Sequence[str]) -> Amount:
+        total = Amount()
+        for cluster in clusters:
+            for state in states:
+                total = total.plus(self.amounts.get((cluster, state), Amount()))
+        return total
+
+    def gpu_net(self, clusters: Sequence[str]) -> str:
+        """Productive over capacity in service; the interval where less than 95 % of the held time was observed."""
+
+        def hours(*names: str) -> float:
+            return self.amount(clusters, names).gpu_hours
+
+        everything = [state.name for state in self.states]
+        in_service = hours(*everything) - hours("out_of_service")
+        held = hours(*everything) - hours(*BEFORE_HELD)
+        if in_service <= 0:
+            return "–"
+        low = hours("productive") / in_service
+        high = (hours("productive") + hours("unobserved")) / in_service
+        is_covered = held <= 0 or round(1 - hours("unobserved") / held, 9) >= COVERAGE_FLOOR
+        return f"{low:.1%}" if is_covered else f"{low:.1%} to {high:.1%}"
+
+
+def read(database: Path, days: int | None = 7) -> FirstScreen | None:
+    """The last `days` UTC days that have data (None: all); None where nothing is in the database yet."""
+    with connect(database, read_only=True) as connection:
+        row = connection.execute("select min(usage_date), max(usage_date) from mart_gpu_net_daily").fetchone()
+        if row is None or row[1] is None:
+            return None
+        first, last = row
+        if days is not None:
+            first = max(first, date.fromordinal(last.toordinal() - days + 1))
+        publication = connection.execute("select publication_id, data_through_at from publication").fetchone()
+        assert publication is not None
+        states = [
+            State(*found)
+            for found in connection.execute(
+                "select state, label, is_ghost from dim_states group by all order by min(state_order)"
+            ).fetchall()
+        ]
+        amounts = _amounts(connection, first, last)
+        clusters = sorted({cluster for cluster, _ in amounts if cluster != NO_CLUSTER})
+        return FirstScreen(
+            str(publication[0]),
+            f"{publication[1]:%Y-%m-%d %H:%M} UTC" if publication[1] else "unknown",
+            first,
+            last,
+            clusters,
+            states,
+            amounts,
+            _unit_costs(connection, first, last),
+            _ghosts(connection, first, last),
+        )
+
+
+def _amounts(connection: duckdb.DuckDBPyConnection, first: date, last: date) -> dict[tuple[str, str], Amount]:
+    rows = connection.execute(
+        """select cluster, state, currency, cost is null as is_unpriced, sum(gpu_hours), sum(cost)
+        from mart_ghost_capacity_daily where usage_date between ? and ? group by all""",
+        [first, last],
+    ).fetchall()
+    amounts: dict[tuple[str, str], Amount] = defaultdict(Amount)
+    for cluster, state, currency, _, gpu_hours, cost in rows:
+        amounts[cluster, state].add(gpu_hours, currency, cost)
+    return dict(amounts)
+
+
+def _unit_costs(connection: duckdb.DuckDBPyConnection, first: date, last: date) -> list[UnitCost]:
+    """Σ cost / Σ tokens over the days that have a unit cost; days without one count in the tokens served, not in it."""
+    rows = connection.execute(
+        """select
+            dim_workloads.cluster, dim_workloads.workload, economics.model, economics.currency,
+            cast(sum(prompt_tokens + output_tokens) as bigint) as tokens,
+            sum(held_gpu_hours) as held_gpu_hours,
+            1e6 * sum(cost_per_million_tokens * (prompt_tokens + output_tokens) / 1e6)
+                / nullif(sum(case when cost_per_million_tokens is not null then prompt_tokens + output_tokens end), 0),
+            min(null_reason)
+        from mart_unit_economics_daily as economics
+        inner join dim_workloads using (workload_id)
+        where usage_date between ? and ?
+        group by all order by held_gpu_hours desc nulls last, dim_workloads.workload""",
+        [first, last],
+    ).fetchall()
+    return [UnitCost(*row) for row in rows]
+
+
+def _ghosts(connection: duckdb.DuckDBPyConnection, first: date, last: date) -> list[Ghost]:
+    """The ghosts with the most GPU-hours; not by money, which two currencies would not allow to compare."""
+    rows = connection.execute(
+        """with ghosts as (
+            select cluster, workload_id, state, state_reason, currency, cost is null as is_unpriced,
+                sum(gpu_hours) as gpu_hours, sum(cost) as cost
+            from fct_gpu_ledger_hourly
+            where is_ghost and cast(hour_start_at as date) between ? and ? group by all
+        )
+        select ghosts.cluster, coalesce(dim_workloads.workload, ghosts.workload_id), dim_states.label, state_reason,
+            currency, gpu_hours, cost
+        from ghosts
+        left join dim_workloads using (workload_id)
+        left join (select distinct state, label from dim_states) as dim_states using (state)
+        order by sum(gpu_hours) over (partition by ghosts.cluster, workload_id, ghosts.state, state_reason) desc nulls last""",
+        [first, last],
+    ).fetchall()
+    amounts: dict[tuple[str, str, str, str], Amount] = {}
+    for cluster, workload, state, reason, currency, gpu_hours, cost in rows:
+        amounts.setdefault((cluster, workload, state, reason), Amount()).add(gpu_hours, currency, cost)
+    return [Ghost(*key, amount) for key, amount in list(amounts.items())[:LARGEST]]
+
+
+def render(screen: FirstScreen) -> RenderableType:
+    """The tables as they are printed."""
+    parts: list[RenderableType] = []
+    groups = [screen.clusters[i : i + CLUSTERS_PER_TABLE] for i in range(0, len(screen.clusters), CLUSTERS_PER_TABLE)]
+    for number, group in enumerate(groups):
+        parts += [_waterfall(screen, group, with_total=number == len(groups) - 1 and len(screen.clusters) > 1), Text()]
+    if screen.unit_costs:
+        parts += [_unit_cost_table(screen), Text()]
+    if screen.ghosts:
+        parts += [_ghost_table(screen), Text()]
+    return Group(*parts)
+
+
+def _waterfall(screen: FirstScreen, clusters: Sequence[str], *, with_total: bool) -> Table:
+    days = f"{screen.first_date}" if screen.first_date == screen.last_date else f"{screen.first_date} to {screen.last_date}"
+    table = Table(title=f"Where the GPU-hours went, {days} (UTC days)", title_justify="left", pad_edge=False)
+    table.add_column("")
+    columns = [[cluster] for cluster in clusters]
+    for cluster in clusters:
+        table.add_column(f"{cluster}\nGPU-hours", justify="right")
+        table.add_column("\nmoney", justify="right")
+    if with_total:
+        columns.append([*screen.clusters, NO_CLUSTER])
+        table.add_column("all\nGPU-hours", justify="right")
+        table.add_column("\nmoney", justify="right")
+
+    def add(label: str, states: Sequence[str], style: str | None = None) -> None:
+        amounts = [screen.amount(column, states) for column in columns]
+        cells = [cell for amount in amounts for cell in (_hours(amount.gpu_hours), amount.money())]
+        table.add_row(label, *cells, style=style)
+
+    everything = [state.name for state in screen.states]
+    held = [name for name in everything if name not in (*BEFORE_HELD, "commitment_unused")]
+    add("Capacity", [name for name in everything if name != "commitment_unused"], "bold")
+    for state in screen.states:
+        if state.name in BEFORE_HELD:
+            add(f"  {state.label}", [state.name])
+    add("  Held", held, "bold")
+    for state in screen.states:
+        is_empty = not screen.amount([*screen.clusters, NO_CLUSTER], [state.name]).gpu_hours
+        if state.name in held and not (is_empty and state.is_ghost):
+            add(f"    {state.label}", [state.name], "bold green" if state.name == "productive" else None)
+    if screen.amount([NO_CLUSTER, *screen.clusters], ["commitment_unused"]).costs:
+        add("  Unused commitment", ["commitment_unused"])
+    table.add_section()
+    cells = [cell for column in columns for cell in (screen.gpu_net(column), "")]
+    table.add_row("GPU Net (productive / in service)", *cells, style="bold")
+    return table
+
+
+def _unit_cost_table(screen: FirstScreen) -> Table:
+    table = Table(title="Cost per million tokens (held time)", title_justify="left", pad_edge=False)
+    for name in ("cluster", "workload", "model"):
+        table.add_column(name)
+    for name in ("million tokens", "GPU-hours held", "per million"):
+        table.add_column(name, justify="right")
+    for cost in screen.unit_costs:
+        said = f"{cost.cost_per_million:,.4f} {cost.currency}" if cost.cost_per_million is not None else f"– ({cost.null_reason})"
+        tokens = f"{cost.tokens / 1e6:,.2f}"
+        table.add_row(cost.cluster, cost.workload, cost.model, tokens, _hours(cost.held_gpu_hours), said)
+    return table
+
+
+def _ghost_table(screen: FirstScreen) -> Table:
+    table = Table(title="The largest ghosts", title_justify="left", pad_edge=False)
+    for name in ("cluster", "workload", "state", "reason"):
+        table.add_column(name)
+    for name in ("GPU-hours", "money"):
+        table.add_column(name, justify="right")
+    for ghost in screen.ghosts:
+        workload = "(nobody)" if ghost.workload == NO_CLUSTER else ghost.workload
+        reason = ghost.reason.replace("_", " ")
+        table.add_row(ghost.cluster, workload, ghost.state, reason, _hours(ghost.amount.gpu_hours), ghost.amount.money())
+    return table
+
+
+def _hours(gpu_hours: float) -> str:
+    return f"{gpu_hours:,.2f}" if abs(gpu_hours) > 5e-7 else "–"
+
+
+def show(database: Path, console: Console | None = None, days: int | None = 7) -> None:
+    """Print the first screen of a published database, or that there is nothing in it yet."""
+    console = console or Console()
+    screen = read(database, days)
+    if screen is None:
+        console.print("nothing is published yet: land a source, then `python -m warehouse run`")
+        return
+    console.print(render(screen))
+    console.print(f"published {screen.publication_id}, data through {screen.data_through_at}: {database}", soft_wrap=True)
