@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,8 +40,8 @@ from warehouse.outcomes import (
 )
 
 SOURCE = "compaction"
-#: rows of a merged file; a partition of more becomes several files, each of a range of devices
-TARGET_ROWS = 2_000_000
+#: rows of a merged file: sorting so many samples takes about 1 GB
+TARGET_ROWS = 1_000_000
 #: outcome records are merged where a source has this many that are not
 OUTCOMES_AT_LEAST = 50
 
@@ -124,69 +124,60 @@ def _partitions(
 
 
 def _merge(home: Home, table: Table, day: str, files: Sequence[str], target_rows: int) -> Merge | None:
+    counts = {file: _count_rows(home.raw / file) for file in files}
     # what was merged before and is large stays as it is, or a late row would rewrite the whole day
-    merged = {file: _count_rows(home.raw / file) for file in files if file.startswith(f"{SOURCE}/")}
-    files = [file for file in files if merged.get(file, 0) < target_rows // 2]
-    if len(files) < 2:
+    small = [file for file in files if not (file.startswith(f"{SOURCE}/") and counts[file] >= target_rows // 2)]
+    batches = [batch for batch in _batches(small, counts, target_rows) if len(batch) > 1]
+    if not batches:
         return None
-    run_id = f"{SOURCE}-{hashlib.sha256(json.dumps([target_rows, *files]).encode()).hexdigest()[:20]}"
-    scan = _scan(table, [home.raw / file for file in files])
-    rows_before = rows_after = 0
+    replaced_files = [file for batch in batches for file in batch]
+    run_id = f"{SOURCE}-{hashlib.sha256(json.dumps(batches).encode()).hexdigest()[:20]}"
+    rows_after = 0
     written: list[str] = []
     with Staging(home.raw) as staging, writing(home.raw):
-        for number, part in enumerate(_ranges(table, scan, target_rows)):
-            rows = sort_by_key(table, part.collect(), "landed_at", "line_number", "collection_run_id")
-            rows_before += rows.height
-            rows = _last_landed(table, rows)
+        for number, batch in enumerate(batches):
+            rows = _merged(table, [home.raw / file for file in batch])
             rows_after += rows.height
-            if not rows.height:
-                continue
             first, last = stamp(rows[table.time].min()), stamp(rows[table.time].max())
             name = f"{first}-{last}-{run_id.rsplit('-', 1)[1]}-{number:03d}.parquet"
             final = home.raw / SOURCE / table.name / f"dt={day}" / name
             rows.write_parquet(staging.path_for(final), compression="zstd", statistics=True)
             written.append(str(final.relative_to(home.raw)))
         staging.publish()
-        write_outcome(home.raw, SOURCE, [maintenance_record(SOURCE, run_id, table.name, COMPACTED, written, files)])
-    return Merge(table.name, day, len(files), len(written), rows_before, rows_after)
+        write_outcome(home.raw, SOURCE, [maintenance_record(SOURCE, run_id, table.name, COMPACTED, written, replaced_files)])
+    return Merge(table.name, day, len(replaced_files), len(written), sum(counts[file] for file in replaced_files), rows_after)
 
 
-def _scan(table: Table, paths: Sequence[Path]) -> pl.LazyFrame:
-    """The rows of files, which may have been written when the table had fewer columns."""
+def _batches(files: Sequence[str], counts: Mapping[str, int], target_rows: int) -> list[list[str]]:
+    """Files cut into batches of about equal rows, at most about `target_rows`, one of which fits into memory.
+
+    A file's name begins with the time of its first and last row, so a batch holds what was read at about one time.
+    """
+    total = sum(counts[file] for file in files)
+    parts = max(1, -(-total // target_rows))
+    batches: list[list[str]] = [[] for _ in range(parts)]
+    before = 0
+    for file in sorted(files, key=lambda file: (Path(file).name, file)):
+        batches[min(parts - 1, before * parts // max(1, total))].append(file)
+        before += counts[file]
+    return batches
+
+
+def _merged(table: Table, paths: Sequence[Path]) -> pl.DataFrame:
+    """The rows of files in the order of the table's key, of rows with one key the one landed last.
+
+    A file may have been written when the table had fewer columns.
+    """
     schema = {column.name: column.polars_type for column in (*table.columns, *LINEAGE)}
-    return pl.scan_parquet(list(paths), schema=schema, missing_columns="insert", extra_columns="ignore", hive_partitioning=False)
+    scan = pl.scan_parquet(list(paths), schema=schema, missing_columns="insert", extra_columns="ignore", hive_partitioning=False)
+    rows = sort_by_key(table, scan.collect(), "landed_at", "line_number", "collection_run_id")
+    same_as_next = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(-1)) for name in table.key)
+    return rows.filter((pl.int_range(pl.len()) == pl.len() - 1) | ~same_as_next)
 
 
 def _count_rows(path: Path) -> int:
     count: int = pl.scan_parquet(path).select(pl.len()).collect().item()
     return count
-
-
-def _ranges(table: Table, scan: pl.LazyFrame, target_rows: int) -> Iterator[pl.LazyFrame]:
-    """The rows cut into even ranges of the key's most telling column, so that one range fits into memory."""
-    total: int = scan.select(pl.len()).collect().item()
-    parts = -(-total // target_rows)
-    if parts <= 1:
-        yield scan
-        return
-    candidates = [name for name in table.key if name != table.time]
-    distinct = scan.select(pl.col(candidates).approx_n_unique()).collect(engine="streaming").row(0)
-    name = candidates[distinct.index(max(distinct))]
-    counts = scan.group_by(name).len().collect(engine="streaming").sort(name, nulls_last=False)
-    part = (counts["len"].cum_sum() - 1) * parts // total
-    bounds = [counts[name][row] for row in (part.diff().fill_null(0) > 0).arg_true().to_list()]
-    column = pl.col(name)
-    for low, high in zip([None, *bounds], [*bounds, None], strict=True):
-        above = pl.lit(True) if low is None else column >= low
-        below = pl.lit(True) if high is None else column < high
-        yield scan.filter((above & below) if low is not None else (below | column.is_null()))
-
-
-def _last_landed(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
-    """Of rows with one key, which are neighbours here, the one landed last."""
-    same_as_next = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(-1)) for name in table.key)
-    is_last_row = pl.int_range(pl.len()) == pl.len() - 1
-    return rows.filter(is_last_row | ~same_as_next)
 
 
 def maintenance_record(

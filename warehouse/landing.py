@@ -33,6 +33,8 @@ from warehouse.landing_shape import COLLECTION_RUNS, TABLES, Table
 from warehouse.landing_writer import SHOWN_REJECTS, Landed, LandingError, LandingWriter, Window, writing
 from warehouse.outcomes import is_committed, landed_tables, read_landing
 
+__all__ = ["CollectionOutcome", "Frames", "Landing", "LandingError", "Piece", "Window", "read_quarantine", "write_outcome"]
+
 
 @dataclass(frozen=True)
 class CollectionOutcome:
