@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 
-from collectors.slurm.fields import COMMA_LISTS, DEFAULT_FIELDS, FREE_TEXT, USED, has_shape, is_header, spell
+from collectors.slurm.fields import COMMA_LISTS, DEFAULT_FIELDS, FREE_TEXT, USED, WANTED_FIELDS, has_shape, is_header, spell
 from collectors.slurm.records import Reading, Record, Records, SourceFailed
 from warehouse.conform import MALFORMED, Reject, redact
 
@@ -66,7 +66,15 @@ def read_delimited(text: str, file: str, reading: Reading) -> Records:
     first = lines[0][1]
     delimiter = reading.delimiter or _find_delimiter(first)
     layout = _header(first, delimiter) or _named_layout(lines, delimiter, file, reading.fields)
+    _require_fields(layout.fields, file)
     return _read_rows(lines, layout, file)
+
+
+def _require_fields(fields: tuple[str, ...], file: str) -> None:
+    """Refuse an output that cannot tell what was held from when to when: its jobs would hold nothing, or for ever."""
+    for choice in (("JobIDRaw", "JobID"), ("State",), ("Start",), ("End", "ElapsedRaw", "Elapsed")):
+        if not set(choice) & set(fields):
+            raise SourceFailed(f"{file}: no field {' or '.join(choice)}; save with sacct -o {','.join(WANTED_FIELDS)}")
 
 
 def _find_delimiter(first: str) -> str:
@@ -90,8 +98,7 @@ def _header(line: str, delimiter: str) -> _Layout | None:
 def _named_layout(lines: Lines, delimiter: str, file: str, named: tuple[str, ...]) -> _Layout:
     """The layout of an output without header, from the fields it is said to have; SourceFailed where no row has them."""
     fields = tuple(spell(name) for name in named or DEFAULT_FIELDS)
-    if "JobID" not in fields and "JobIDRaw" not in fields:
-        raise SourceFailed(f"{file}: --fields must name JobIDRaw or JobID")
+    _require_fields(fields, file)
     tried = [_cells(line, delimiter) for _, line in lines[:ROWS_TRIED]]
     layout = _Layout(delimiter, fields, all(not cells[-1] and len(cells) > len(fields) for cells in tried))
     if any(isinstance(_cut(layout.cells(line), layout), tuple) for _, line in lines[:ROWS_TRIED]):

@@ -18,7 +18,7 @@ from warehouse.conform import conform
 from warehouse.landing_shape import TABLES
 
 RECORDINGS = Path(__file__).parent / "recordings"
-READINGS = [Reading(), Reading("America/New_York", ","), Reading(fields=("JobIDRaw", "JobName", "State", "Start"))]
+READINGS = [Reading(), Reading("America/New_York", ","), Reading(fields=("JobIDRaw", "JobName", "State", "Start", "End"))]
 TEXTS = [
     path.read_text()[:3000] for path in sorted(RECORDINGS.glob("sacct_*.txt")) if path.name != "sacct_long_fixed_width.txt"
 ] + [

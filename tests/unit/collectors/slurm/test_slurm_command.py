@@ -239,7 +239,7 @@ def test_nodes_that_cannot_be_read_are_a_gap_and_the_jobs_land(home: Path, comma
 
 def test_a_controller_without_a_name_needs_one_from_us(home: Path, commands: Path) -> None:
     (commands / "scontrol").write_text("#!/bin/sh\necho nothing\n")
-    (commands / "answer").write_text("Cluster\x1fJobIDRaw\x1fState\n")
+    (commands / "answer").write_text("JobIDRaw\x1fState\x1fStart\x1fEnd\n")
 
     assert slurm("--until", "2026-11-30T07:00:00Z", "--at", "2026-11-30T07:00:05Z").exit_code == 2
 

@@ -113,6 +113,19 @@ def test_a_row_that_can_be_cut_in_several_ways_is_quarantined() -> None:
     assert reject.text.startswith("7|a|b|c")
 
 
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("JobID|JobName|AllocTRES|Start|End", "no field State.*sacct -o"),
+        ("JobID|State|AllocTRES|Elapsed", "no field Start"),
+        ("JobID|State|AllocTRES|Start", "no field End or ElapsedRaw or Elapsed"),
+    ],
+)
+def test_an_output_that_cannot_tell_who_held_what_until_when_is_a_failed_source(header: str, message: str) -> None:
+    with pytest.raises(SourceFailed, match=message):
+        parse(header)
+
+
 def test_ways_beyond_counting_are_ambiguous() -> None:
     free = "|".join(["Comment", "WorkDir", "WCKey", "Extra", "StdIn", "StdOut"])
     output = parse(f"JobIDRaw|State|Start|End|{free}\n7|COMPLETED|1796020000|1796027200" + "|x" * 18)
@@ -172,8 +185,8 @@ def test_the_fields_of_an_output_without_header_can_be_named() -> None:
     ("fields", "message"),
     [
         ((), "no header that names JobID.*--fields"),
-        (("State", "JobIDRaw", "JobName"), "no row has the 3 fields of --fields"),
-        (("State", "JobName"), "--fields must name JobIDRaw or JobID"),
+        (("State", "JobIDRaw", "Start", "End"), "no row has the 4 fields of --fields"),
+        (("State", "Start", "End"), "no field JobIDRaw or JobID"),
     ],
 )
 def test_an_output_without_header_and_with_other_fields_is_a_failed_source(fields: tuple[str, ...], message: str) -> None:

@@ -83,7 +83,8 @@ def test_every_layout_says_the_same(job: dict[str, Any]) -> None:
         "cluster": "c1", "job_id": "7", "name": "train", "state": "FAILED", "exit_code": "0:9", "namespace": "lab", "user": "u",
         "gpu_count": 4, "gpu_model": "h100", "requested_gpu_count": 4, "cpu_count": 4, "memory_bytes": 8000 * 2**20,
         "node_list": "gpu-1", "node_count": 1, "time_limit_seconds": 7200, "suspended_seconds": 6, "cpu_seconds": 12.5,
-        "labels": '{"batch": true}', "started_at": datetime(2026, 11, 30, 6, 26, 40), "ended_at": datetime(2026, 11, 30, 8, 26, 40),
+        "labels": '{"batch": true}',
+        "started_at": datetime(2026, 11, 30, 6, 26, 40), "ended_at": datetime(2026, 11, 30, 8, 26, 40),
     }  # fmt: skip
     assert {name: row[name] for name in expected} == expected
 

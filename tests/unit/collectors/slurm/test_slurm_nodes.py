@@ -57,8 +57,8 @@ def test_the_recorded_node_is_read() -> None:
 
 def test_a_drained_node_is_so_since_the_time_beside_its_reason() -> None:
     text = (
-        "NodeName=gpu-1 CPUTot=64 RealMemory=1000 Gres=gpu:h100:4(S:0-1) State=IDLE+DRAIN Partitions=a,b CfgTRES=cpu=64,mem=1000M "
-        "InstanceType=p5 Reason=bad fan, see ticket=7 [root@1796020000]\n"
+        "NodeName=gpu-1 CPUTot=64 RealMemory=1000 Gres=gpu:h100:4(S:0-1) State=IDLE+DRAIN Partitions=a,b "
+        "CfgTRES=cpu=64,mem=1000M InstanceType=p5 Reason=bad fan, see ticket=7 [root@1796020000]\n"
         "NodeName=gpu-2 State=DOWN Reason=Not responding [slurm@2026-11-30T06:26:40]\n"
         "NodeName=gpu-3 CPUTot=? State=MIXED+RESERVED Reason=for a course\n"
         "NodeName=gpu-4 State=IDLE+CLOUD+POWERED_DOWN Gres=(null)\n"
