@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from ClusterShell.RangeSet import RangeSetException
@@ -13,11 +14,12 @@ MOST_NODES = 200_000
 _RANGE = re.compile(r"(\d+)-(\d+)")
 
 
-def expand(text: str) -> list[str]:
+@lru_cache(maxsize=256)
+def expand(text: str) -> tuple[str, ...]:
     """The nodes of a list, in order; empty for `None assigned`. ValueError where it is no node list."""
     text = text.strip()
     if text.lower() in ("", "none assigned", "none", "n/a", "(null)"):
-        return []
+        return ()
     if not re.fullmatch(r"[\w.,\[\]-]+", text):
         raise ValueError(f"{text[:80]!r} is no node list; it looks like gpu-[1-4,7]")
     if max((_breadth(first, last) for first, last in _RANGE.findall(text)), default=0) > MOST_NODES:
@@ -26,7 +28,7 @@ def expand(text: str) -> list[str]:
         nodes = NodeSet(text, resolver=RESOLVER_NOGROUP)
         if len(nodes) > MOST_NODES:
             raise ValueError(f"{text[:80]!r} names more than {MOST_NODES} nodes")
-        return list(nodes)
+        return tuple(nodes)
     except (NodeSetException, RangeSetException) as error:
         raise ValueError(f"{text[:80]!r} is no node list: {error}") from None
 

@@ -26,7 +26,11 @@ class Record:
 
     def get(self, *names: str) -> str:
         """The first of these fields that is not empty, else an empty text."""
-        return next((value for name in names if (value := self.fields.get(name, "").strip())), "")
+        for name in names:
+            value = self.fields.get(name)
+            if value and (value := value.strip()):
+                return value
+        return ""
 
     @property
     def raw_id(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 #: what Slurm writes where there is no instant or no limit
@@ -20,6 +21,7 @@ class AmbiguousTimeError(ValueError):
     """A local time that two instants share: the hour a clock repeats in autumn."""
 
 
+@lru_cache(maxsize=4096)  # a row says the same instant in several fields
 def parse_time(text: str, zone: ZoneInfo | None) -> datetime | None:
     """An instant as naive UTC; None for `Unknown`, `None`, 0 and the like. A time without offset is read in `zone`.
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 _FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 _SIZE = re.compile(r"(\d+(?:\.\d*)?)([KMGTP]?)(?:i?B)?([nc]?)\??", re.IGNORECASE)
 
 
-def parse_tres(text: str) -> dict[str, str]:
+@lru_cache(maxsize=4096)  # a cluster's jobs ask for the same few things
+def parse_tres(text: str) -> Mapping[str, str]:
     """The list as name → count; ValueError where an entry is no `name=count`."""
     entries: dict[str, str] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):

@@ -178,7 +178,7 @@ def test_a_duration_that_is_none_is_refused(text: str) -> None:
     ],
 )
 def test_a_node_list_is_expanded(text: str, nodes: list[str]) -> None:
-    assert nodelist.expand(text) == nodes
+    assert list(nodelist.expand(text)) == nodes
 
 
 @pytest.mark.parametrize(
