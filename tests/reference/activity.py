@@ -46,7 +46,7 @@ def roll_up(world: World, known: Mapping[str, Device], in_service: Mapping[str, 
         for slot, spans in slot_spans(device, in_service[gpu]).items():
             series = [] if slot.is_stranded else _series(world, gpu, slot)
             by_minute = [_by_minute(samples) for samples in series]
-            stale = [_stale_minutes(samples) for samples in series]
+            stale = [_stale_minutes(samples, inside) for samples, inside in zip(series, by_minute, strict=True)]
             for minute, present in _minutes_of(spans).items():
                 choices = [
                     _choice(samples.get(minute, ()), present, minute in frozen)
@@ -166,7 +166,7 @@ def _throttled_part(sample: Sample) -> Fraction:
     return max(Fraction(0), 1 - Fraction(sample.clock) / Fraction(sample.clock_reference))
 
 
-def _stale_minutes(samples: Sequence[Sample]) -> set[int]:
+def _stale_minutes(samples: Sequence[Sample], by_minute: Mapping[int, Sequence[Sample]]) -> set[int]:
     """Stretches of at least 5 frozen minutes with at least 10 readings: the source serves its last values for ever."""
     starting: dict[int, list[Sample]] = {}
     for sample in samples:
@@ -176,7 +176,8 @@ def _stale_minutes(samples: Sequence[Sample]) -> set[int]:
     for minute in [*sorted(starting), 10**20]:
         if stretch and minute != stretch[-1] + MINUTE_US:
             stretch = _judge(stretch, starting, stale)
-        if _is_frozen(starting.get(minute, []), starting.get(minute - MINUTE_US, [])):
+        is_active = any((sample.activity or 0) >= IDLE for sample in by_minute.get(minute, ()))
+        if _is_frozen(starting.get(minute, []), starting.get(minute - MINUTE_US, []), is_active):
             stretch.append(minute)
         else:
             stretch = _judge(stretch, starting, stale)
@@ -189,18 +190,23 @@ def _judge(stretch: Sequence[int], starting: Mapping[int, Sequence[Sample]], sta
     return []
 
 
-def _is_frozen(readings: Sequence[Sample], before: Sequence[Sample]) -> bool:
-    """All readings equal the last one of the minute before in power and in one more field, and this is no quiet idling."""
+def _is_frozen(readings: Sequence[Sample], before: Sequence[Sample], is_active: bool) -> bool:
+    """Every reading has the power of the last one of the minute before and one more of its values, and does not idle
+    at a whole number of watts. A value that is missing is like no other."""
     if not readings or not before or before[-1].power is None:
         return False
     last = before[-1]
-    fields = [
-        [(s.temperature, last.temperature) for s in readings],
-        [(s.clock, last.clock) for s in readings],
-        [(s.memory, last.memory) for s in readings],
-        [(s.activity, last.activity) for s in readings],
-    ]
-    same_power = all(sample.power == last.power for sample in readings)
-    same_other = any(all(value is not None and value == old for value, old in pairs) for pairs in fields)
-    is_active = any((sample.activity or 0) >= IDLE for sample in readings)
-    return same_power and same_other and (last.power % 1 != 0 or is_active)
+    repeats = all(
+        sample.power == last.power
+        and any(
+            old is not None and value == old
+            for value, old in (
+                (sample.temperature, last.temperature),
+                (sample.clock, last.clock),
+                (sample.memory, last.memory),
+                (sample.activity, last.activity),
+            )
+        )
+        for sample in readings
+    )
+    return repeats and (last.power % 1 != 0 or is_active)

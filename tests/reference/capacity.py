@@ -55,7 +55,7 @@ def devices(world: World) -> dict[str, Device]:
         gpu: Device(
             gpu,
             node,
-            max((r.memory_total for r in world.inventory if r.gpu == gpu and r.memory_total), default=None),
+            max((r.memory_total for r in world.inventory if r.gpu == gpu and r.memory_total and not r.slot), default=None),
             _layouts(world, gpu),
         )
         for gpu, node in sorted(nodes.items())

@@ -122,7 +122,7 @@ def _inventory(dice: random.Random, fleet: Fleet, card: Card, end: int, quiet: l
                     compute_slices=slices,
                     card_slices=7 if slot else None,
                     gpu_model="H100",
-                    memory_total_bytes=CARD_BYTES,
+                    memory_total_bytes=CARD_BYTES // 8 if slot else CARD_BYTES,
                     is_lost="true" if is_lost else None,
                     seen_at=stamp(at),
                 )

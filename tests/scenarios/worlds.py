@@ -33,7 +33,7 @@ FIGURES = re.compile(
 )
 NOT_ADDITIVE = re.compile(r"_ratio|_per_|_mean$|_max$|^latency_|_fraction$|longest_")
 MONEY = re.compile(r"cost")
-EXACT = re.compile(r"_microseconds$|_us$|_count$|(?<!million)_tokens$")
+EXACT = re.compile(r"_microseconds$|_us$|_count$|^(prompt|cached_prompt|output)_tokens$")
 
 Cell = str | float | int | Decimal | None
 Key = tuple[str, ...]
