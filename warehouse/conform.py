@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +102,8 @@ def _row_texts(table: Table, frame: pl.DataFrame) -> list[str]:
     """The rows as JSON, for the quarantine: of the table's own columns only, since others may hold a prompt or a key."""
     kinds = {column.name: column.kind for column in table.columns}
     texts = []
-    for row in frame.select(name for name in frame.columns if name in kinds).iter_rows(named=True):
+    shown = pl.DataFrame([_without_times(frame[name]) for name in frame.columns if name in kinds])
+    for row in shown.iter_rows(named=True):
         values = {
             name: pseudonym(str(value)) if kinds[name] == "user" else value for name, value in row.items() if value is not None
         }
@@ -117,9 +119,16 @@ def _typed(column: Column, frame: pl.DataFrame, null_text: bool) -> _Typed:
         return _Typed(pl.repeat(None, frame.height, dtype=column.polars_type, eager=True))
     if isinstance(raw.dtype, pl.Categorical | pl.Enum):
         raw = raw.cast(pl.String)
+    if raw.dtype == pl.Binary:
+        with suppress(pl.exceptions.ComputeError):  # bytes that are no UTF-8 are told one by one
+            raw = raw.cast(pl.String)
+    if column.kind != "timestamp" or not isinstance(raw.dtype, pl.Datetime | pl.Date):
+        raw = _without_times(raw)
     if raw.dtype == pl.String:
         raw = _trimmed(raw, null_text)
     kind = column.kind
+    if kind in ("reading", "reading_integer") and (raw.dtype.is_decimal() or raw.dtype == pl.Boolean):
+        raw = raw.cast(pl.Float64)
     if kind in ("reading", "reading_integer") and (raw.dtype == pl.String or _is_plain_number(raw)):
         series, bad, gaps = read_readings(column, raw)
         return _Typed(series, bad, gaps)
@@ -168,6 +177,17 @@ def _instants(raw: pl.Series) -> _Typed:
         outside = outside | (physical.abs() >= limit)
     bad = dict.fromkeys(outside.arg_true().to_list(), "a time outside the years 1 to 9999")
     return _Typed((scaled.set(outside, None) if bad else scaled).cast(pl.Datetime("us")), bad)
+
+
+def _without_times(raw: pl.Series) -> pl.Series:
+    """Times as texts: a file may hold some that Python has none for, and turning those into objects ends the process."""
+    if not raw.dtype.is_temporal():
+        return raw
+    written = raw.to_physical().cast(pl.String)
+    if not isinstance(raw.dtype, pl.Datetime | pl.Date):
+        return written
+    instants = _instants(raw).values.dt.strftime("%Y-%m-%d %H:%M:%S%.f")
+    return pl.select(pl.coalesce(instants, written).alias(raw.name)).to_series()
 
 
 def _instants_from_text(column: Column, raw: pl.Series) -> _Typed:

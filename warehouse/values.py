@@ -73,12 +73,12 @@ def pseudonym(user: str) -> str | None:
     return "user-" + hmac.new(key.encode(), user.encode(), hashlib.sha256).hexdigest()[:16]
 
 
-def _text(value: Any) -> str:
+def _text(value: Any) -> str | None:
     if isinstance(value, bytes):
-        return value.decode().strip()
+        return value.decode().strip() or None
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))  # an id that a data frame made a double for the sake of its nulls
-    return str(value).strip()
+    return str(value).strip() or None
 
 
 def _integer(value: Any) -> int:
@@ -167,7 +167,7 @@ def _node_list(value: Any) -> str:
 #: kind of a column → how one value of it is read
 PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "text": _text,
-    "user": lambda value: pseudonym(_text(value)),
+    "user": lambda value: pseudonym(_text(value) or ""),
     "node_list": _node_list,
     "json": _json,
     "integer": _integer,
