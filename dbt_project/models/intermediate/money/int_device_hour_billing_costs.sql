@@ -2,9 +2,10 @@
 
 -- depends_on: {{ ref('int_days_touched') }}
 -- Each charge for a resource is shared out over the device-time its devices were in inventory inside the charge's
--- period, in whole micro-units: parts rounded towards zero, what is left one unit each to the largest fractions
--- (ties: the earliest hour, then the lowest gpu_id), so that the parts add up to the charge. A charge over several
--- days falls to the days by the same shares; hence all its hours are weighed, also those outside the touched days.
+-- period, in whole micro-units, first to its days, then to the device-hours of each day: parts rounded towards zero,
+-- what is left one unit each to the largest fractions (ties: the earliest day or hour, then the lowest gpu_id). So the
+-- days add up to the charge, and the device-hours to their day. Days are shares of the whole charge; hence all its
+-- hours are weighed, also those outside the touched days.
 
 with
 
@@ -85,9 +86,41 @@ weighed as (
 
 ),
 
+charge_days as (
+
+    select
+        charge_id,
+        usage_date,
+        cost_micros,
+        cast(sum(device_us) as bigint) as day_us
+
+    from weighed
+    group by charge_id, usage_date, cost_micros
+
+),
+
+shared_to_days as (
+
+    {{ shared_out('charge_days', 'cost_micros', 'day_us', ['charge_id'], ['usage_date']) }}
+
+),
+
+day_weighed as (
+
+    select
+        weighed.*,
+        shared_to_days.part as day_micros
+
+    from weighed
+    inner join shared_to_days
+        on weighed.charge_id = shared_to_days.charge_id and weighed.usage_date = shared_to_days.usage_date
+    where {{ in_touched_days('weighed.usage_date') }}
+
+),
+
 shared as (
 
-    {{ shared_out('weighed', 'cost_micros', 'device_us', ['charge_id'], ['hour_start_at', 'gpu_id', 'cluster']) }}
+    {{ shared_out('day_weighed', 'day_micros', 'device_us', ['charge_id', 'usage_date'], ['hour_start_at', 'gpu_id', 'cluster']) }}
 
 ),
 
@@ -105,7 +138,6 @@ added as (
         cast(sum(part) as bigint) as cost_micros
 
     from shared
-    where {{ in_touched_days('usage_date') }}
     group by hour_start_at, usage_date, cluster, gpu_id, provider_name, billing_account_id, currency, resource_key
 
 ),

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
+from unittest import mock
 
-from tests.unit.dbt.harness import Harness
+import jinja2
+
+from tests.unit.dbt.harness import DBT_PROJECT, Harness, _invoke, _macros
 from warehouse.landing_shape import LINEAGE, TABLES
 
 HOUR_US = 3_600_000_000
@@ -20,6 +24,7 @@ DAY = datetime(2025, 10, 1)
 CORE_TABLES: Mapping[str, str] = {
     "control__data_through": "cluster varchar, table_group varchar, data_through_at timestamp",
     "control__build_window": "start_at timestamp, end_at timestamp",
+    "control__days_landed": "table_name varchar, usage_date date",
     "int_days_touched": "usage_date date",
     "int_device_hours": (
         "hour_start_at timestamp, usage_date date, cluster varchar, node varchar, gpu_id varchar, gpu_model varchar,"
@@ -59,6 +64,30 @@ DEVICE_COST_MODELS = (
     "int_commitment_unused_hours",
 )
 
+RECONCILIATION_MODELS = (
+    "int_billing_charge_days",
+    "int_ledger_billing_costs_daily",
+    "mart_cost_reconciliation_daily",
+    "audit_cost_reconciled",
+)
+
+#: the models from the ledger and inference telemetry to unit costs
+UNIT_COST_MODELS = (
+    "int_ledger_cost_bases_hourly",
+    "int_inference_usage_owned",
+    "int_inference_usage_hourly",
+    "int_inference_requests_assigned",
+    "int_inference_requests_hourly",
+    "int_inference_latency_hourly",
+    "int_inference_coverage_hourly",
+    "fct_inference_hourly",
+    "int_workload_model_hours",
+    "int_inference_latency_daily",
+    "mart_unit_economics_daily",
+)
+
+_RENDERED: dict[tuple[str, bool, str], str] = {}
+
 
 class World(Harness):
     """One cluster `a` on node `n`, seen by telemetry through `through`."""
@@ -78,9 +107,16 @@ class World(Harness):
         self.add("control__build_window", start_at=None)
         self.add("control__data_through", cluster="a", table_group="telemetry", data_through_at=through)
 
+    def render(self, name: str) -> str:
+        """A model's SQL; rendered once, as compiling all macros takes longer than running it."""
+        key = (name, self._incremental, str(self.variables))
+        if key not in _RENDERED:
+            _RENDERED[key] = super().render(name)
+        return _RENDERED[key]
+
     def set_variable(self, name: str, value: Any) -> None:
-        assert name in self._variables
-        self._variables[name] = value
+        assert name in self.variables
+        self.variables[name] = value
 
     def add(self, table: str, **row: Any) -> None:
         """One more row; columns it leaves out are null."""
@@ -100,6 +136,7 @@ class World(Harness):
         gpu_model: str = "NVIDIA H100 80GB HBM3",
     ) -> None:
         """A device in inventory for `minutes` of each of the hours, counted from the first hour of the world."""
+        energy_joules = None if energy_kwh is None else energy_kwh * 3.6e6
         self.add(
             "stg_landing__gpu_inventory",
             cluster=cluster,
@@ -110,22 +147,17 @@ class World(Harness):
             provider_resource_id=resource,
             seen_at=DAY,
         )
-        for hour in hours:
-            at = DAY + timedelta(hours=hour)
-            self.add(
-                "int_device_hours",
-                hour_start_at=at,
-                usage_date=at.date(),
-                cluster=cluster,
-                node="n",
-                gpu_id=gpu,
-                gpu_model=gpu_model,
-                provider=provider,
-                provider_resource_id=resource,
-                is_implied=False,
-                inventory_us=round(minutes / 60 * HOUR_US),
-                energy_joules=None if energy_kwh is None else energy_kwh * 3.6e6,
-            )
+        self.connection.execute(
+            """
+            insert into int_device_hours by name
+            select
+                timestamp '2025-10-01' + to_hours(hour) as hour_start_at, cast(hour_start_at as date) as usage_date,
+                ? as cluster, 'n' as node, ? as gpu_id, ? as gpu_model, ? as provider, ? as provider_resource_id,
+                false as is_implied, ? as inventory_us, ? as energy_joules
+            from (select unnest(?::integer[]) as hour)
+            """,
+            [cluster, gpu, gpu_model, provider, resource, round(minutes / 60 * HOUR_US), energy_joules, list(hours)],
+        )
 
     def add_line(
         self,
@@ -164,6 +196,71 @@ class World(Harness):
         defaults = {"gpu_model": "NVIDIA H100 80GB HBM3", "currency": "USD", "landed_at": DAY}
         self.add("stg_landing__rate_cards", valid_from=valid_from, **(defaults | card))
 
+    def add_ledger(
+        self, gpu: str, hour: int, *pieces: tuple[str, str, float], slot: str | None = None, cost: str | None = None
+    ) -> None:
+        """The ledger of a device's hour: pieces of (workload, state, minutes); `unallocated` is nobody's.
+
+        The money is `cost`, else what `int_device_hour_costs` says, by time; amounts must divide evenly.
+        """
+        at = DAY + timedelta(hours=hour)
+        device = self.one(f"select * from int_device_hours where gpu_id = '{gpu}' and hour_start_at = timestamp '{at}'")
+        if cost is None:
+            priced = self.one(f"select * from int_device_hour_costs where gpu_id = '{gpu}' and hour_start_at = timestamp '{at}'")
+        else:
+            priced = {"cost": Decimal(cost), "currency": "USD", "cost_source": "rate_card"}
+        total = sum(minutes for _, _, minutes in pieces)
+        for number, (workload, state, minutes) in enumerate(pieces):
+            part = None if priced["cost"] is None else priced["cost"] * Decimal(str(minutes)) / Decimal(str(total))
+            self.add(
+                "fct_gpu_ledger_hourly",
+                hour_start_at=at,
+                usage_date=at.date(),
+                slot_id=slot or gpu,
+                run_id="unallocated" if workload == "unallocated" else f"{workload}-{number}",
+                state=state,
+                state_reason="",
+                signal_source="sm_active",
+                cost_source=priced["cost_source"],
+                currency=priced["currency"],
+                cluster=device["cluster"],
+                node=device["node"],
+                gpu_id=gpu,
+                gpu_model=device["gpu_model"],
+                workload_id=workload,
+                gpu_microseconds=round(minutes / 60 * HOUR_US),
+                cost=part,
+            )
+
+    def add_service(self, workload: str = "chat", *, hours: float = 24, jobs: Iterable[str] = ("j1",), model: str = "m") -> str:
+        """An inference workload of cluster `a` whose runs hold their GPUs for the first hours; its id."""
+        workload_id = f"a/-/{workload}"
+        self.add(
+            "dim_workloads", workload_id=workload_id, cluster="a", namespace="-", workload=workload, model=model, kind="inference"
+        )
+        for job in jobs:
+            self.add(
+                "int_runs",
+                run_id=f"a/{job}",
+                cluster="a",
+                job_id=job,
+                workload_id=workload_id,
+                workload=workload,
+                namespace="-",
+                name=job,
+                started_at=DAY,
+                held_from_at=DAY,
+                held_until_at=DAY + timedelta(hours=hours),
+                gpu_count=1,
+            )
+        return workload_id
+
+    def add_usage(self, *, minute: float = 0, lasts: float = 60, **usage: Any) -> None:
+        """What a server's counters say of an interval, in minutes from the first hour of the world."""
+        defaults: dict[str, Any] = {"cluster": "a", "server": "s:8000", "model": "m", "request_count": 0}
+        interval = {"interval_start_at": DAY + timedelta(minutes=minute), "interval_ms": round(lasts * 60_000)}
+        self.add("stg_landing__inference_usage", **(defaults | interval | usage))
+
     def build(self, *names: str) -> None:
         """Build models anew, in the order given."""
         for name in names:
@@ -187,9 +284,12 @@ class World(Harness):
         finally:
             self._incremental = False
 
-    def source_of(self, name: str) -> str:
-        from tests.unit.dbt.harness import DBT_PROJECT
+    def sql(self, text: str) -> str:
+        """SQL with the project's macros expanded."""
+        with mock.patch.object(jinja2.runtime.Macro, "_invoke", _invoke):
+            return self._environment.from_string(_macros() + text).render()
 
+    def source_of(self, name: str) -> str:
         (path,) = (DBT_PROJECT / "models").rglob(f"{name}.sql")
         return path.read_text()
 

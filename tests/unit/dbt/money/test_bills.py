@@ -1,0 +1,176 @@
+"""Which lines of a bill stand, and what part each plays."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.dbt.money.world import DAY, World
+
+MODELS = ("int_billing_lines_current", "int_billing_lines_classified", "fct_billing_lines")
+
+
+def roles(world: World) -> list[tuple[str, Decimal]]:
+    world.build(*MODELS)
+    rows = world.rows("select line_role, effective_cost from fct_billing_lines order by effective_cost, line_role")
+    return [(row["line_role"], row["effective_cost"]) for row in rows]
+
+
+def total(world: World) -> Decimal:
+    world.build(*MODELS)
+    return world.value("select sum(effective_cost) from fct_billing_lines")
+
+
+def test_the_same_days_exported_twice_are_counted_once(world: World) -> None:
+    """Case D06: a one-time and a daily export of nine days, 155.88 each."""
+    for day in range(9):
+        world.add_line("17.32", at=DAY + timedelta(days=day), delivery_id="daily", delivered_at=DAY + timedelta(days=9))
+        world.add_line("17.32", at=DAY + timedelta(days=day), delivery_id="once", delivered_at=DAY + timedelta(days=10))
+    assert total(world) == Decimal("155.88")
+    assert world.value("select count(distinct delivery_id) from fct_billing_lines") == 1
+
+
+def test_a_delivery_that_covers_less_leaves_the_dates_it_lacks(world: World) -> None:
+    world.add_line("10", at=DAY, delivery_id="a", delivered_at=DAY + timedelta(days=2))
+    world.add_line("20", at=DAY + timedelta(days=1), delivery_id="a", delivered_at=DAY + timedelta(days=2))
+    world.add_line("11", at=DAY, delivery_id="b", delivered_at=DAY + timedelta(days=3))
+    assert total(world) == 31
+
+
+def test_of_two_deliveries_at_one_instant_the_highest_id_stands(world: World) -> None:
+    world.add_line("10", delivery_id="d9")
+    world.add_line("12", delivery_id="d10")
+    assert total(world) == 10
+
+
+def test_a_delivery_of_another_account_replaces_nothing(world: World) -> None:
+    world.add_line("10", delivery_id="a")
+    world.add_line("12", delivery_id="b", billing_account_id="456")
+    assert total(world) == 22
+
+
+def test_a_correction_keeps_its_charge_period_and_its_own_billing_period(world: World) -> None:
+    """Case D02: usage 100 in October, a correction of -20 delivered in November for October 31."""
+    last = datetime(2025, 10, 31)
+    world.add_line("100", at=last)
+    world.add_line(
+        "-20",
+        at=last,
+        billing_month=datetime(2025, 11, 1),
+        charge_class="Correction",
+        delivery_id="d2",
+        delivered_at=datetime(2025, 12, 1),
+    )
+    world.build(*MODELS)
+    invoices = world.rows(
+        "select billing_period_start as p, sum(billed_cost) as billed from fct_billing_lines group by p order by p"
+    )
+    assert [row["billed"] for row in invoices] == [100, -20]
+    assert (
+        world.value("select sum(effective_cost) from fct_billing_lines where charge_period_start = timestamp '2025-10-31'") == 80
+    )
+
+
+def test_two_files_of_one_landing_may_share_line_numbers(world: World) -> None:
+    world.add_line("1", line_number=2)
+    world.add_line("1", line_number=2)
+    world.build(*MODELS)
+    assert world.value("select count(distinct line_id) from fct_billing_lines") == 2
+
+
+def test_the_text_null_is_null(world: World) -> None:
+    world.add_device("g1", "i-1", [])
+    world.add_line("1", resource="NULL", sub_account_id="NULL")
+    world.add_line("2")
+    assert roles(world) == [("other", 1), ("capacity", 2)]
+
+
+def test_each_line_plays_its_part(world: World) -> None:
+    world.add_device("g1", "i-1", [])
+    world.add_line("1")
+    world.add_line("-2")
+    world.add_line("3", category="Tax", resource=None)
+    world.add_line("4", resource=None, service_name="AWS Support (Business)")
+    world.add_line("-5", category="Credit")
+    world.add_line("6", category="Adjustment", resource=None)
+    assert roles(world) == [
+        ("credit", -5),
+        ("capacity", -2),
+        ("capacity", 1),
+        ("tax", 3),
+        ("support", 4),
+        ("other", 6),
+    ]
+
+
+def test_a_refund_is_capacity_by_its_sign(world: World) -> None:
+    """Case D11: Usage -5 is accepted."""
+    world.add_device("g1", "i-1", [])
+    world.add_line("-5")
+    assert roles(world) == [("capacity", -5)]
+
+
+def test_a_purchase_and_the_unused_part_follow_their_commitment_and_its_other_use_does_not(world: World) -> None:
+    world.add_device("g1", "i-1", [])
+    world.add_line("0.75", commitment_discount_id="ri-1", commitment_discount_status="Used")
+    world.add_line("0.25", resource=None, commitment_discount_id="ri-1", commitment_discount_status="Unused")
+    world.add_line("0", billed="8760", category="Purchase", resource="ri-1", commitment_discount_id="ri-1")
+    world.add_line("0.5", resource="i-cpu", commitment_discount_id="ri-1", commitment_discount_status="Used")
+    world.add_line(
+        "0.1", resource=None, commitment_discount_id="ri-2", commitment_discount_status="Unused", sub_account_id="other"
+    )
+    assert roles(world) == [
+        ("commitment_purchase", 0),
+        ("out_of_scope", Decimal("0.1")),
+        ("commitment_unused", Decimal("0.25")),
+        ("out_of_scope", Decimal("0.5")),
+        ("capacity", Decimal("0.75")),
+    ]
+
+
+def test_a_line_without_a_resource_follows_its_sub_account(world: World) -> None:
+    world.add_device("g1", "i-1", [])
+    world.add_line("1", sub_account_id="gpu")
+    world.add_line("2", sub_account_id="gpu", resource=None)
+    world.add_line("3", sub_account_id="mixed")
+    world.add_line("4", sub_account_id="mixed", resource="bucket")
+    world.add_line("5", sub_account_id="mixed", resource=None)
+    world.add_line("6", sub_account_id="empty", resource=None)
+    assert roles(world) == [
+        ("capacity", 1),
+        ("other", 2),
+        ("capacity", 3),
+        ("out_of_scope", 4),
+        ("out_of_scope", 5),
+        ("out_of_scope", 6),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "role"),
+    [
+        ({"sku_id": "p5.48xlarge"}, "capacity"),
+        ({"sku_id": "USE1-BoxUsage:g5.4xlarge"}, "capacity"),
+        ({"resource_type": "Standard_ND96isr_H100_v5"}, "capacity"),
+        ({"resource_type": "NVIDIA H100 80GB HBM3"}, "capacity"),
+        ({"sku_id": "H100"}, "capacity"),
+        ({"sku_id": "L4"}, "capacity"),
+        ({"sku_id": "P4 LRS Disk"}, "out_of_scope"),
+        ({"sku_id": "m5.xlarge"}, "out_of_scope"),
+        ({"sku_id": "t4g.micro"}, "out_of_scope"),
+        ({}, "out_of_scope"),
+    ],
+)
+def test_a_sku_or_resource_type_of_the_catalogue_is_in_scope(world: World, columns: dict[str, str], role: str) -> None:
+    world.add_line("1", resource="i-never-seen", **columns)
+    assert roles(world) == [(role, 1)]
+
+
+def test_where_gpus_have_a_price_of_their_own_the_rest_of_the_node_is_no_gpu_money(world: World) -> None:
+    world.add_device("g1", "i-1", [])
+    world.add_line("8", sku_id="Nvidia H100 80GB GPU")
+    world.add_line("2", sku_id="A3 Instance Core")
+    world.add_line("-1", charge_class="Correction")
+    assert roles(world) == [("capacity", -1), ("other", 2), ("capacity", 8)]
