@@ -145,12 +145,8 @@ def test_every_column_is_described_and_numbers_have_a_unit(model: Model) -> None
 def test_a_ratio_says_what_is_divided_by_what(model: Model) -> None:
     if model.layer not in PUBLISHED:
         return
-    ratios = [
-        column["name"]
-        for column in model.columns
-        if meta_of(column).get("unit") == "ratio" or "/" in str(meta_of(column).get("unit", ""))
-    ]
-    unexplained = [column["name"] for column in model.columns if column["name"] in ratios and not meta_of(column).get("formula")]
+    quotients = [column for column in model.columns if re.search(r"_ratio(_|$)|_per_", column["name"])]
+    unexplained = [column["name"] for column in quotients if not meta_of(column).get("formula")]
     assert not unexplained, f"config.meta.formula is missing: {unexplained}"
 
 
