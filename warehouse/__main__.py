@@ -12,7 +12,6 @@ COMMANDS = {
     "publish": "warehouse.publish:publish_command",
     "run": "warehouse.pipeline:run_command",
     "status": "warehouse.status:status_command",
-    "init": "warehouse.init:init_command",
     "compact": "warehouse.maintenance:compact_command",
     "retention": "warehouse.maintenance:retention_command",
 }

@@ -13,8 +13,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,23 +21,21 @@ from typing import Any
 
 import click
 import duckdb
-from filelock import FileLock, Timeout
 
 from warehouse import control
-from warehouse.conform import parse_instant
+from warehouse.database import WarehouseLockedError, locked
 from warehouse.home import PROJECT_ROOT, Home
 from warehouse.landing import Window
-from warehouse.outcomes import LandedTable, landed_tables
+from warehouse.outcomes import landed_tables
+from warehouse.values import parse_instant
+from warehouse.verdict import last_build
 
 DBT_PROJECT = PROJECT_ROOT / "dbt_project"
+EVERYTHING = Window(None, None)
 
 
 class BuildFailedError(Exception):
     """dbt did not finish every node; the message names the first ones that failed."""
-
-
-class BuildLockedError(Exception):
-    """Another build is running."""
 
 
 @dataclass(frozen=True)
@@ -58,29 +55,30 @@ class BuildSummary:
         return f"build {self.build_id}: {kind}, {self.days} days replaced, {self.seconds:.1f} s"
 
 
-def build(home: Home, window: Window = Window(None, None), *, full_refresh: bool = False) -> BuildSummary:
+def build(home: Home, window: Window = EVERYTHING, *, full_refresh: bool = False) -> BuildSummary:
     """Bring the build database up to date with the landings, or rebuild the days of `window`.
 
-    Raises BuildFailedError when dbt fails, BuildLockedError when another build holds the lock.
+    Raises BuildFailedError when dbt fails, WarehouseLockedError when another command holds the warehouse.
     """
     home.create()
-    with _locked(home):
+    with locked(home):
         started_at = datetime.now(UTC).replace(tzinfo=None)
         landed = landed_tables(home.raw)
         with control.open_build_database(home) as connection:
-            last = control.last_build(connection)
+            last = last_build(connection)
+            interrupted = control.interrupted_build(connection)
             version = project_version()
             is_windowed = window.start_at is not None or window.end_at is not None
-            full_refresh = full_refresh or last is None or last.version != version
-            fresh = control.not_consumed(connection, landed) if not full_refresh else landed
-            pending = control.has_pending_days(connection)
-            if not (full_refresh or is_windowed or pending or any(record.status == "landed" for record in fresh)):
+            full_refresh = full_refresh or last is None or last.version != version or interrupted.was_full_refresh
+            fresh = landed if full_refresh else control.not_consumed(connection, landed)
+            has_new_rows = any(record.status == "landed" for record in fresh)
+            is_due = full_refresh or is_windowed or has_new_rows or interrupted.is_one or control.has_pending_days(connection)
+            if not is_due:
                 return BuildSummary(last.build_id if last else "", "nothing_to_do", 0, 0.0, False)
             build_id = f"{started_at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-            control.write_inputs(connection, home, landed, fresh, window, build_id=build_id)
+            control.write_inputs(connection, home, landed, fresh, window, build_id=build_id, full_refresh=full_refresh)
             connection.execute("checkpoint")
         run_dbt(home, full_refresh=full_refresh)
-        results = read_run_results(home)
         with control.open_build_database(home) as connection:
             days = control.record_build(
                 connection,
@@ -89,20 +87,10 @@ def build(home: Home, window: Window = Window(None, None), *, full_refresh: bool
                 version=version,
                 window=window,
                 full_refresh=full_refresh,
-                consumed=() if is_windowed else fresh,
+                consumed=fresh,
             )
         seconds = (datetime.now(UTC).replace(tzinfo=None) - started_at).total_seconds()
-        assert results
         return BuildSummary(build_id, "succeeded", days, seconds, full_refresh)
-
-
-@contextmanager
-def _locked(home: Home) -> Iterator[None]:
-    try:
-        with FileLock(home.build / ".lock", timeout=0):
-            yield
-    except Timeout:
-        raise BuildLockedError("another build is running on this warehouse; wait for it to end") from None
 
 
 def project_version() -> str:
@@ -110,7 +98,7 @@ def project_version() -> str:
     digest = hashlib.sha256()
     suffixes = {".sql", ".yml", ".csv", ".md"}
     files = [path for path in DBT_PROJECT.rglob("*") if path.suffix in suffixes and not _is_artifact(path)]
-    for path in sorted(files) + [Path(__file__).with_name("landing_shape.py"), Path(__file__).with_name("control.py")]:
+    for path in [*sorted(files), Path(__file__).with_name("landing_shape.py"), Path(__file__).with_name("control.py")]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -137,8 +125,12 @@ def run_dbt(home: Home, *, full_refresh: bool, select: Sequence[str] = ()) -> No
     environment = {**os.environ, "GPU_NET_BUILD_DATABASE": str(home.build_database), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
     verbose = bool(os.environ.get("GPU_NET_VERBOSE"))
     with (artifacts / "last_run.log").open("w") as log:
-        finished = subprocess.run(command, env=environment, stdout=None if verbose else log, stderr=subprocess.STDOUT, check=False)
-    failures = [f"{node['unique_id']}: {node['message']}" for node in read_run_results(home) if node["status"] in ("error", "fail")]
+        finished = subprocess.run(
+            command, env=environment, stdout=None if verbose else log, stderr=subprocess.STDOUT, check=False
+        )
+    failures = [
+        f"{node['unique_id']}: {node['message']}" for node in read_run_results(home) if node["status"] in ("error", "fail")
+    ]
     if finished.returncode or failures:
         tail = "" if verbose or failures else "\n" + (artifacts / "last_run.log").read_text()[-3000:]
         raise BuildFailedError(
@@ -183,9 +175,7 @@ def build_command(since: datetime | None, until: datetime | None, full_refresh: 
     """Build the days touched since the last build, or the days named."""
     try:
         summary = build(Home.from_environment(), build_window(since, until), full_refresh=full_refresh)
-    except (BuildFailedError, BuildLockedError, duckdb.Error) as error:
+    except (BuildFailedError, WarehouseLockedError, duckdb.Error) as error:
         click.echo(f"build failed: {error}", err=True)
         sys.exit(1)
     click.echo(summary.text())
-
-

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 import duckdb
 import polars as pl
 
+from warehouse.database import connect
 from warehouse.home import Home
 from warehouse.landing import Window
 from warehouse.landing_shape import LINEAGE, TABLES
@@ -36,23 +37,21 @@ DATED_TABLES = {
 
 
 @dataclass(frozen=True)
-class Build:
-    build_id: str
-    version: str
+class Interrupted:
+    """Whether the build that began last was killed or failed, and whether it was a full refresh."""
+
+    is_one: bool
+    was_full_refresh: bool
 
 
 @contextmanager
 def open_build_database(home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
     """The build database, in UTC, with its control tables made."""
-    connection = duckdb.connect(str(home.build_database))
-    try:
-        connection.execute("set TimeZone = 'UTC'")
+    with connect(home.build_database, read_only=False) as connection:
         connection.execute("create schema if not exists control")
         for statement in _SCHEMA:
             connection.execute(statement)
         yield connection
-    finally:
-        connection.close()
 
 
 _SCHEMA = (
@@ -62,12 +61,17 @@ _SCHEMA = (
     "create table if not exists control.build_days (build_id varchar, usage_date date)",
     "create table if not exists control.consumed (collection_run_id varchar)",
     "create table if not exists control.pending_days (usage_date date)",
+    """create table if not exists control.build_window (
+        build_id varchar, start_at timestamp, end_at timestamp, is_full_refresh boolean)""",
 )
 
 
-def last_build(connection: duckdb.DuckDBPyConnection) -> Build | None:
-    row = connection.execute("select build_id, version from control.builds order by finished_at desc limit 1").fetchone()
-    return Build(*row) if row else None
+def interrupted_build(connection: duckdb.DuckDBPyConnection) -> Interrupted:
+    row = connection.execute(
+        """select is_full_refresh from control.build_window
+        where build_id not in (select build_id from control.builds)"""
+    ).fetchone()
+    return Interrupted(row is not None, bool(row and row[0]))
 
 
 def has_pending_days(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -87,16 +91,23 @@ def write_inputs(
     window: Window,
     *,
     build_id: str,
+    full_refresh: bool,
 ) -> None:
     """Tell the models which files there are, through when each cluster is known, and which days have new rows."""
     files = [(table, str(home.raw / file), _partition(file)) for table, file in current_files(landed)]
-    _replace(connection, "landed_files", pl.DataFrame(files, {"table_name": pl.String, "path": pl.String, "dt": pl.String}, orient="row"))
+    _replace(
+        connection,
+        "landed_files",
+        pl.DataFrame(files, {"table_name": pl.String, "path": pl.String, "dt": pl.String}, orient="row"),
+    )
     columns = [
         (table.name, position, column.name, column.sql_type)
         for table in TABLES.values()
         for position, column in enumerate((*table.columns, *LINEAGE))
     ]
-    _replace(connection, "landing_columns", pl.DataFrame(columns, ["table_name", "position", "column_name", "data_type"], orient="row"))
+    _replace(
+        connection, "landing_columns", pl.DataFrame(columns, ["table_name", "position", "column_name", "data_type"], orient="row")
+    )
     runs = outcome_frame(home.raw)
     if runs is not None:
         _replace(connection, "collection_runs", runs)
@@ -109,11 +120,27 @@ def write_inputs(
             clusters varchar)"""
         )
     _write_data_through(connection, landed)
+    connection.execute("delete from control.build_window")
     connection.execute(
-        "create or replace table control.build_window as select ?::varchar as build_id, ?::timestamp as start_at, ?::timestamp as end_at",
-        [build_id, window.start_at, window.end_at],
+        "insert into control.build_window values (?, ?, ?, ?)", [build_id, window.start_at, window.end_at, full_refresh]
     )
+    if _is_windowed(window):
+        # until the window is built in full its days are owed: should this build be killed, the next one builds them
+        connection.execute(_WINDOW_DAYS, [window.start_at, window.end_at])
     _write_days_landed(connection, home, fresh)
+
+
+_WINDOW_DAYS = """
+    insert into control.pending_days
+    select unnest(generate_series(
+        date_trunc('day', coalesce(?::timestamp, (select min(window_start_at) from control.collection_runs))),
+        coalesce(?::timestamp, (select max(data_through_at) from control.data_through)) - interval 1 microsecond,
+        interval 1 day
+    ))::date"""
+
+
+def _is_windowed(window: Window) -> bool:
+    return window.start_at is not None or window.end_at is not None
 
 
 def _partition(file: str) -> str:
@@ -135,9 +162,13 @@ def _write_data_through(connection: duckdb.DuckDBPyConnection, landed: Sequence[
         for cluster, instant in record.through.items():
             if instant:
                 key = (cluster, TABLES[record.table_name].group)
-                through[key] = max(datetime.fromisoformat(instant), through.get(key, datetime.min))
+                through[key] = max(datetime.fromisoformat(instant), through.get(key, datetime.fromisoformat(instant)))
     rows = [(cluster, group, instant) for (cluster, group), instant in sorted(through.items())]
-    schema = {"cluster": pl.String, "table_group": pl.String, "data_through_at": pl.Datetime("us")}
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {
+        "cluster": pl.String,
+        "table_group": pl.String,
+        "data_through_at": pl.Datetime("us"),
+    }
     _replace(connection, "data_through", pl.DataFrame(rows, schema, orient="row"))
 
 
@@ -160,9 +191,7 @@ def _write_days_landed(connection: duckdb.DuckDBPyConnection, home: Home, fresh:
             )
         for path in gone:
             connection.execute("insert into control.days_landed values (?, ?), (?, ?::date + 1)", [table, _partition(path)] * 2)
-    connection.execute(
-        "insert into control.days_landed select 'pending', usage_date from control.pending_days"
-    )
+    connection.execute("insert into control.days_landed select 'pending', usage_date from control.pending_days")
 
 
 def record_build(
@@ -183,15 +212,18 @@ def record_build(
         select ?, ?, ?, 'succeeded', ?, ?, ?, (select max(data_through_at) from control.data_through), ?""",
         [build_id, started_at, finished_at, version, window.start_at, window.end_at, full_refresh],
     )
-    days = "select distinct usage_date from int_device_hours" if full_refresh else "select distinct usage_date from int_days_touched"
+    days = (
+        "select distinct usage_date from int_device_hours" if full_refresh else "select distinct usage_date from int_days_touched"
+    )
     connection.execute(f"insert into control.build_days select ?, usage_date from ({days})", [build_id])
-    if window.start_at is None and window.end_at is None:
+    connection.execute("delete from control.pending_days")
+    if not _is_windowed(window):
         if full_refresh:
             connection.execute("delete from control.consumed")
         connection.executemany(
-            "insert into control.consumed values (?)", [[run] for run in {record.collection_run_id for record in consumed}] or [[""]]
+            "insert into control.consumed values (?)",
+            [[run] for run in {record.collection_run_id for record in consumed}] or [[""]],
         )
-        connection.execute("delete from control.pending_days")
         for model in REMEMBERED:
             connection.execute(f"create or replace table control.{model.removeprefix('int_')}_built as select * from {model}")
     elif window.end_at is not None and window.end_at.time() != datetime.min.time():

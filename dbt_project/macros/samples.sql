@@ -19,9 +19,12 @@
 {#- Columns of a sample as the roll-up needs them: activity by the first usable signal (1 sm_active,
     2 graphics_engine_active, 3 gpu_utilization), the share of the clock lost to heat or a power brake, its energy. -#}
 {%- macro sample_readings(samples) -%}
-    least(1.0, coalesce(
-        {{ samples }}.sm_active_ratio, {{ samples }}.graphics_engine_active_ratio, {{ samples }}.gpu_utilization_ratio
-    )) as activity,
+    -- least() passes over nulls, so the ceiling is added to a reading, never to its absence
+    coalesce(
+        case when {{ samples }}.sm_active_ratio > 1.0 then 1.0 else {{ samples }}.sm_active_ratio end,
+        case when {{ samples }}.graphics_engine_active_ratio > 1.0 then 1.0 else {{ samples }}.graphics_engine_active_ratio end,
+        case when {{ samples }}.gpu_utilization_ratio > 1.0 then 1.0 else {{ samples }}.gpu_utilization_ratio end
+    ) as activity,
     case
         when {{ samples }}.sm_active_ratio is not null then 1
         when {{ samples }}.graphics_engine_active_ratio is not null then 2
@@ -68,4 +71,16 @@
     max(interval_end_at) as last_end_at,
     min(case when xid = 79 then interval_start_at end) as lost_at,
     max(case when activity is null then missing end) as missing
+{%- endmacro -%}
+
+{#- Whether any device was ever told to be lost: where none was, no sample has to be looked at for it. -#}
+{%- macro any_device_lost() -%}
+    {%- if execute -%}
+        {%- set found = run_query(
+            "select exists (select 1 from " ~ ref('int_gpu_minutes_rolled_up') ~ " where lost_at is not null)"
+            ~ " or exists (select 1 from " ~ ref('stg_landing__gpu_inventory') ~ " where is_lost)"
+        ).columns[0].values()[0] -%}
+        {{ return(found) }}
+    {%- endif -%}
+    {{ return(false) }}
 {%- endmacro -%}

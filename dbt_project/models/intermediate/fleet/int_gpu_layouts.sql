@@ -62,6 +62,7 @@ device_sightings as (
         inventory.cluster,
         inventory.gpu_uuid as gpu_id,
         inventory.seen_at,
+        max(case when inventory.slot_uuid is null then inventory.memory_total_bytes end) as memory_total_bytes,
         coalesce({{ joined_text('inventory.slot_uuid', 'inventory.slot_uuid') }}, '') as layout
 
     from inventory
@@ -75,6 +76,7 @@ layout_changes as (
         cluster,
         gpu_id,
         seen_at,
+        memory_total_bytes,
         layout
 
     from (
@@ -93,6 +95,7 @@ layouts as (
         cluster,
         gpu_id,
         seen_at,
+        memory_total_bytes,
         layout,
         case
             when row_number() over (partition by cluster, gpu_id order by seen_at nulls last) = 1 then timestamp '1970-01-01'
@@ -222,7 +225,7 @@ slots as (
         gpu_id,
         gpu_id as slot_id,
         cast(null as varchar) as mig_profile,
-        cast(null as bigint) as memory_total_bytes,
+        memory_total_bytes,
         cast(1 as bigint) as compute_slices,
         cast(1 as bigint) as card_slices,
         false as is_stranded,

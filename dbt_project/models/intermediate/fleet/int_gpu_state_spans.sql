@@ -16,77 +16,30 @@ node_states as (
 
 ),
 
-minutes as (
+loss_events as (
 
-    select
-        cluster,
-        gpu_uuid as gpu_id,
-        min(lost_at) as lost_at
-
-    from {{ ref('int_gpu_minutes_rolled_up') }}
-    where lost_at is not null
-    group by cluster, gpu_uuid, bucket_start_at
+    select * from {{ ref('int_gpu_loss_events') }}
 
 ),
 
-inventory as (
-
-    select * from {{ ref('stg_landing__gpu_inventory') }}
-
-),
-
-losses as (
-
-    select cluster, gpu_id, lost_at
-    from minutes
-
-    union
-
-    select cluster, gpu_uuid as gpu_id, seen_at as lost_at
-    from inventory
-    where is_lost
-
-),
-
-lost_devices as (
-
-    select distinct cluster, gpu_id
-    from losses
-
-),
-
--- seen working again: a usable reading that begins after the loss
-working as (
-
-    select
-        rolled_up.cluster,
-        rolled_up.gpu_uuid as gpu_id,
-        rolled_up.first_start_at as working_at
-
-    from {{ ref('int_gpu_minutes_rolled_up') }} as rolled_up
-    inner join lost_devices on rolled_up.cluster = lost_devices.cluster and rolled_up.gpu_uuid = lost_devices.gpu_id
-    where rolled_up.covered_us > 0 and rolled_up.lost_at is null
-
-    union all
-
-    select cluster, gpu_uuid as gpu_id, seen_at as working_at
-    from inventory
-    where not is_lost
-
-),
-
+-- lost until the next time it is told to work
 lost_spans as (
 
     select
-        losses.cluster,
-        losses.gpu_id,
-        losses.lost_at as started_at,
-        coalesce(min(working.working_at), timestamp '9999-01-01') as ended_at
+        cluster,
+        gpu_id,
+        told_at as started_at,
+        coalesce(next_told_at, timestamp '9999-01-01') as ended_at
 
-    from losses
-    left join working
-        on losses.cluster = working.cluster and losses.gpu_id = working.gpu_id and working.working_at > losses.lost_at
-    group by losses.cluster, losses.gpu_id, losses.lost_at
+    from (
+        select
+            loss_events.*,
+            lead(told_at) over (
+                partition by cluster, gpu_id order by told_at nulls last, is_lost nulls last
+            ) as next_told_at
+        from loss_events
+    ) as followed
+    where is_lost
 
 ),
 

@@ -70,7 +70,12 @@ evidence as (
         evidence_matched.slot_uuid,
         evidence_matched.gpu_count,
         coalesce(evidence_matched.share_ratio, evidence_matched.run_share_ratio) as share_ratio,
-        evidence_matched.started_at,
+        -- a label on a scrape shows the holder from the first scrape on; a pod does not change its devices
+        case
+            when evidence_matched.assignment_method like 'exporter_label%' and evidence_matched.held_from_at is not null
+                then evidence_matched.held_from_at
+            else evidence_matched.started_at
+        end as started_at,
         least(
             coalesce(
                 evidence_matched.ended_at,

@@ -108,8 +108,8 @@ by_slot as (
         minutes.memory_byte_us / nullif(minutes.memory_us, 0)
             * case when minutes.slot_uuid is null then layouts.slot_fraction else 1.0 end as memory_bytes,
         coalesce(
-            layouts.memory_total_bytes,
-            minutes.memory_total_bytes * case when minutes.slot_uuid is null then layouts.slot_fraction else 1.0 end
+            minutes.memory_total_bytes * case when minutes.slot_uuid is null then layouts.slot_fraction else 1.0 end,
+            layouts.memory_total_bytes
         ) as memory_total_bytes,
         minutes.energy_joules,
         minutes.missing

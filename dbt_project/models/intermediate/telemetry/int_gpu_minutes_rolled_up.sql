@@ -4,6 +4,7 @@
 
 {{ config(materialized='incremental', incremental_strategy='replace_days', meta={'days': 'rolled_up'}) }}
 
+-- depends_on: {{ ref('int_days_touched') }}
 with
 
 samples as (

@@ -4,6 +4,7 @@
 
 {{ config(materialized='table') }}
 
+-- depends_on: {{ ref('int_days_touched') }}
 with
 
 samples as (

@@ -1,0 +1,101 @@
+-- When a device was lost and when it was seen working again, reading by reading, for the few devices that ever were
+-- lost: an XID 79, or an inventory record that says so; working is a usable reading without it, or a record that does
+-- not say so. Only the changes within a day are kept.
+
+{{ config(materialized='incremental', incremental_strategy='replace_days') }}
+
+-- depends_on: {{ ref('int_days_touched') }}
+with
+
+minutes as (
+
+    select * from {{ ref('int_gpu_minutes_rolled_up') }}
+
+),
+
+inventory as (
+
+    select * from {{ ref('stg_landing__gpu_inventory') }}
+
+),
+
+samples as (
+
+    select * from {{ ref('stg_landing__gpu_samples') }}
+    where {{ in_sample_partitions(only_rolled_up=false) if any_device_lost() else 'false' }}
+
+),
+
+lost_devices as (
+
+    select distinct cluster, gpu_uuid
+    from minutes
+    where lost_at is not null
+
+    union
+
+    select distinct cluster, gpu_uuid
+    from inventory
+    where is_lost
+
+),
+
+told as (
+
+    select
+        samples.cluster,
+        samples.gpu_uuid as gpu_id,
+        samples.interval_start_at as told_at,
+        samples.xid is not distinct from 79 as is_lost
+
+    from samples
+    inner join lost_devices on samples.cluster = lost_devices.cluster and samples.gpu_uuid = lost_devices.gpu_uuid
+    where
+        samples.xid = 79
+        or coalesce(samples.sm_active_ratio, samples.graphics_engine_active_ratio, samples.gpu_utilization_ratio) is not null
+
+    union all
+
+    select
+        inventory.cluster,
+        inventory.gpu_uuid as gpu_id,
+        inventory.seen_at as told_at,
+        coalesce(inventory.is_lost, false) as is_lost
+
+    from inventory
+    inner join lost_devices on inventory.cluster = lost_devices.cluster and inventory.gpu_uuid = lost_devices.gpu_uuid
+
+),
+
+followed as (
+
+    select
+        cast(told_at as date) as usage_date,
+        cluster,
+        gpu_id,
+        told_at,
+        is_lost,
+        lag(is_lost) over (
+            partition by cluster, gpu_id, cast(told_at as date) order by told_at nulls last, is_lost nulls last
+        ) as was_lost
+
+    from told
+
+),
+
+changes as (
+
+    select
+        usage_date,
+        cluster,
+        gpu_id,
+        told_at,
+        is_lost
+
+    from followed
+    where was_lost is null or is_lost <> was_lost
+
+)
+
+select * from changes
+where {{ in_touched_days('usage_date') }}

@@ -1,0 +1,54 @@
+"""`python -m warehouse compact` and `retention`: keep the landing small without any reader noticing."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+
+import click
+
+from warehouse import compaction, publications, retention
+from warehouse.database import locked
+from warehouse.home import Home
+
+
+@click.command("compact")
+@click.option("--older-than-hours", type=float, default=1.0, show_default=True, help="Leave files alone that landed since.")
+@click.option("--delete-now", is_flag=True, help="Delete merged files at once: only where nothing reads meanwhile.")
+def compact_command(older_than_hours: float, delete_now: bool) -> None:
+    """Merge the many small files of a day into few, sorted by device and time."""
+    try:
+        outcome = compaction.compact(
+            Home.from_environment().create(),
+            older_than=timedelta(hours=older_than_hours),
+            delete_now=delete_now,
+            progress=lambda merge: click.echo(f"  {merge}", err=True),
+        )
+    except (OSError, RuntimeError) as error:
+        click.echo(f"compact: {error}", err=True)
+        sys.exit(1)
+    click.echo(outcome.summary())
+
+
+@click.command("retention")
+@click.option("--samples-days", type=int, default=35, show_default=True, help="Days that samples are kept.")
+@click.option("--processes-days", type=int, default=14, show_default=True, help="Days that processes are kept.")
+@click.option("--quarantine-days", type=int, default=90, show_default=True, help="Days that quarantined rows are kept.")
+@click.option("--publications", "kept", type=int, default=publications.VERSIONS_KEPT, show_default=True, help="Versions kept.")
+def retention_command(samples_days: int, processes_days: int, quarantine_days: int, kept: int) -> None:
+    """Expire raw partitions and old publications by policy; month ends stay."""
+    home = Home.from_environment().create()
+    try:
+        with locked(home):
+            expired = retention.expire(
+                home, samples_days=samples_days, processes_days=processes_days, quarantine_days=quarantine_days
+            )
+            versions = publications.expire(home.published, kept)
+    except (OSError, RuntimeError) as error:
+        click.echo(f"retention: {error}", err=True)
+        sys.exit(1)
+    for day in expired:
+        click.echo(day.summary())
+    for version in versions:
+        click.echo(f"publication {version}")
+    click.echo(f"retention: {len(expired)} days and {len(versions)} publications let go")
