@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+
 from expectations import suites
 from expectations.rules import CRITICAL, Table
 from warehouse.database import connect, locked
@@ -42,8 +44,7 @@ def judge(home: Home) -> Verdict:
         verdict_path(home).unlink(missing_ok=True)
         with connect(home.build_database, read_only=True) as connection:
             build = last_build(connection)
-            catalog = connection.execute("select current_database()").fetchall()[0][0]
-            tables = [Table(table.name, table.columns) for table in published_tables(connection, catalog)]
+            tables = tables_of(connection)
             has_facts = any(
                 connection.execute(f"select 1 from {table.name} limit 1").fetchone() for table in tables if table.name in FACTS
             )
@@ -52,7 +53,8 @@ def judge(home: Home) -> Verdict:
         checks = [_build_check(build), *_dbt_checks(home, build), _facts_check(has_facts)]
         if all(check.success for check in checks):
             # tables of a build that failed are half old: what suites say about them would only hide the cause
-            checks.extend(_table_checks(home, tables))
+            checks.extend(missing_tables(tables))
+            checks.extend(check_tables(home, tables))
         held = any(not check.success and check.severity == CRITICAL for check in checks)
         verdict = Verdict(
             build_id=build.build_id,
@@ -63,6 +65,12 @@ def judge(home: Home) -> Verdict:
         )
         write_verdict(home, verdict)
         return verdict
+
+
+def tables_of(connection: duckdb.DuckDBPyConnection) -> list[Table]:
+    """The tables of a build that are to be published."""
+    catalog = connection.execute("select current_database()").fetchall()[0][0]
+    return [Table(table.name, table.columns) for table in published_tables(connection, catalog)]
 
 
 def _build_check(build: Build) -> Check:
@@ -105,13 +113,19 @@ def _facts_check(has_facts: bool) -> Check:
     return _critical("something_was_built", "build", has_facts, "rows" if has_facts else f"no row in {', '.join(FACTS)}", message)
 
 
-def _table_checks(home: Home, tables: Sequence[Table]) -> Iterator[Check]:
+def missing_tables(tables: Sequence[Table]) -> list[Check]:
+    """A failure for each table that every build must have and this one has not."""
+    present = {table.name for table in tables}
+    message = "A promised table was not built: run `python -m warehouse build --full-refresh`."
+    return [
+        _critical("table_is_there", name, False, "missing", message) for name in suites.required_tables() if name not in present
+    ]
+
+
+def check_tables(home: Home, tables: Sequence[Table]) -> Iterator[Check]:
+    """Every rule of the tables' suites, evaluated on the build database."""
     from expectations.engine import evaluator
 
-    present = {table.name for table in tables}
-    for name in suites.required_tables():
-        if name not in present:
-            yield _critical("table_is_there", name, False, "missing", "A promised table was not built: run a full build.")
     with evaluator(home.build_database) as engine:
         for table in tables:
             yield from _suite_checks(engine, table)

@@ -14,7 +14,7 @@ def expectations(table: Table) -> list[Expectation]:
     without_telemetry = """
         select provider_name, billing_account_id, currency from {batch} where is_closed
         group by provider_name, billing_account_id, currency
-        having abs(sum(billed_without_telemetry_cost)) > 0.05 * abs(sum(effective_cost - out_of_scope_cost))"""
+        having abs(sum(billed_without_telemetry_cost)) > 0.05 * abs(sum(effective_cost))"""
     return [
         has_columns(
             *("usage_date", "provider_name", "billing_account_id", "currency", "billed_cost", "effective_cost", "ledger_cost"),

@@ -180,6 +180,12 @@ select
     cast(0 as bigint) as difference, true as holds
 from fct_gpu_ledger_hourly group by usage_date, cluster;
 
+create table audit_cost_reconciled as
+select
+    usage_date, provider_name, billing_account_id, currency, effective_cost as promised, ledger_cost as measured, difference,
+    true as holds
+from mart_cost_reconciliation_daily;
+
 create table int_private as select 'not published' as note;
 
 create table data_dictionary as
