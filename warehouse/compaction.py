@@ -85,28 +85,27 @@ def compact(
     grace: timedelta = GRACE,
     delete_now: bool = False,
     target_rows: int = TARGET_ROWS,
-    now: datetime | None = None,
     progress: Callable[[Merge], None] | None = None,
 ) -> CompactionOutcome:
     """Merge the small files landed more than `older_than` ago, then delete what was replaced more than `grace` ago.
 
-    `delete_now` deletes what is replaced at once: only where nothing reads meanwhile. `now` is naive UTC. Raises
+    `delete_now` deletes what is replaced at once: only where nothing reads meanwhile. Raises
     BusyError while another compaction or retention runs, LandingError where the disk cannot be written.
     """
-    now = now or datetime.now(UTC).replace(tzinfo=None)
+    settled_before = datetime.now(UTC).replace(tzinfo=None) - older_than
     grace = timedelta(0) if delete_now else grace
     with alone(home.raw, "maintenance"):
         swept = sweep(home.raw) + sweep(home.quarantine)
         merges = []
         names = set(tables) if tables is not None else {name for name, table in TABLES.items() if not table.is_reference}
-        for table, day, files in _partitions(landed_tables(home.raw), names, now - older_than):
+        for table, day, files in _partitions(landed_tables(home.raw), names, settled_before):
             merge = _merge(home, table, day, files, target_rows)
             if merge:
                 merges.append(merge)
                 if progress:
                     progress(merge)
         merged = compact_outcomes(home.raw, grace=grace)
-        deleted = delete_leftovers(home, grace=grace, now=datetime.now(UTC).replace(tzinfo=None) if delete_now else now)
+        deleted = delete_leftovers(home, grace=grace)
     return CompactionOutcome(merges, merged, deleted, swept)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from warehouse.atomic import STALE_SECONDS
@@ -21,17 +21,19 @@ _WRITTEN_BY_US = re.compile(r".+-[0-9a-f]{20}-\d{3,}\.parquet|\.tmp-[0-9a-f]{32}
 _QUARANTINED = re.compile(r"(?P<run_id>.+-[0-9a-f]{20})(-\d{3,})?\.parquet")
 
 
-def delete_leftovers(home: Home, *, grace: timedelta, now: datetime) -> int:
+def delete_leftovers(home: Home, *, grace: timedelta) -> int:
     """Delete replaced and expired files whose record is older than `grace`, and day-old files that no record lists.
 
-    Empty folders of days go with them. `now` is naive UTC. Returns how many files were deleted.
+    Empty folders of days go with them. Ages are by this machine's clock, as the records are. Returns how many files
+    were deleted.
     """
     # listed before the records are read: a file that a landing renames into place meanwhile is not among them
     on_disk = list(_data_files(home.raw))
     quarantined = list(home.quarantine.glob("*/dt=*/*.parquet"))
     records = landed_tables(home.raw)
+    replaced_before = datetime.now(UTC).replace(tzinfo=None) - grace
     current = {file for _, file in current_files(records)}
-    replaced = {file for record in records if record.landed_at <= now - grace for file in record.removed_files}
+    replaced = {file for record in records if record.landed_at <= replaced_before for file in record.removed_files}
     listed = current | {file for record in records for file in record.removed_files}
     committed = {record.collection_run_id for record in records}
     deleted = 0

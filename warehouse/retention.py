@@ -64,7 +64,7 @@ def expire(
             for table, days in _old_days(records, kept_days, now, now - timedelta(days=settle_days)).items()
         ]
         quarantine = _expire_quarantine(home, (now - timedelta(days=quarantine_days)).date())
-        delete_leftovers(home, grace=grace, now=now)
+        delete_leftovers(home, grace=grace)
     return [day for days in expired for day in days] + quarantine
 
 
