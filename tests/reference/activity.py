@@ -49,7 +49,7 @@ def roll_up(world: World, known: Mapping[str, Device], in_service: Mapping[str, 
             stale = [_stale_minutes(samples, inside) for samples, inside in zip(series, by_minute, strict=True)]
             for minute, present in _minutes_of(spans).items():
                 choices = [
-                    _choice(samples.get(minute, ()), present, minute in frozen)
+                    _choice(() if minute in frozen else samples.get(minute, ()), present)
                     for samples, frozen in zip(by_minute, stale, strict=True)
                 ]
                 minutes[gpu, slot.slot_id, minute] = _minute(present, _best(choices), device, slot)
@@ -107,7 +107,6 @@ class _Choice:
     """One source in one minute: its usable readings with the time each covers."""
 
     readings: tuple[tuple[Sample, int], ...]
-    is_stale: bool
 
     @property
     def covered_us(self) -> int:
@@ -120,24 +119,24 @@ class _Choice:
         return max(SIGNALS[:3], key=lambda name: (by_signal[name], -SIGNALS.index(name))) if self.readings else "none"
 
 
-def _choice(samples: Sequence[Sample], present: Sequence[Span], is_stale: bool) -> _Choice:
+def _choice(samples: Sequence[Sample], present: Sequence[Span]) -> _Choice:
     covered = [
         (sample, total(common([(sample.start, sample.end)], present))) for sample in samples if sample.activity is not None
     ]
-    return _Choice(tuple((sample, us) for sample, us in covered if us), is_stale)
+    return _Choice(tuple((sample, us) for sample, us in covered if us))
 
 
 def _best(choices: Sequence[_Choice]) -> _Choice:
-    """Of those that cover at least half of what the best coverer covers, the one with the best signal."""
+    """Of those that cover at least half of what the best coverer covers, the best signal; stale ones cover nothing."""
     most = max((choice.covered_us for choice in choices), default=0)
     if not most:
-        return _Choice((), False)
+        return _Choice(())
     good = [choice for choice in choices if 2 * choice.covered_us >= most]
     return min(good, key=lambda choice: (SIGNALS.index(choice.signal), -choice.covered_us))
 
 
 def _minute(present: tuple[Span, ...], choice: _Choice, device: Device, slot: Slot) -> Minute:
-    readings = () if choice.is_stale else choice.readings
+    readings = choice.readings
     covered = sum(us for _, us in readings)
     active = [(sample, us) for sample, us in readings if (sample.activity or 0) >= IDLE]
     active_us = sum(us for _, us in active)
@@ -145,7 +144,7 @@ def _minute(present: tuple[Span, ...], choice: _Choice, device: Device, slot: Sl
     totals = [sample.memory_total for sample, _ in readings if sample.memory_total]
     return Minute(
         present=present,
-        signal=choice.signal if readings else "none",
+        signal=choice.signal,
         covered_us=covered,
         idle_us=covered - active_us,
         active_us=active_us,

@@ -240,6 +240,8 @@ def _rank(
         group = 2
     else:
         group = 1 if memory / weight >= GIB or activity / weight >= IDLE else 3
+    if group > 1:
+        return group, Fraction(0), Fraction(0), device.gpu
     return group, -activity / (weight or 1), -memory / (weight or 1), device.gpu
 
 
