@@ -41,7 +41,7 @@ lint: $(STAMP) ## ruff (lint and format), mypy, sqlfluff, as pre-commit and CI d
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/sqlfluff lint --nocolor --disable-progress-bar --processes 2 dbt_project
+	@$(BIN)/sqlfluff lint --nocolor --disable-progress-bar --processes 2 dbt_project/models
 
 up: $(STAMP) ## start Airflow here (SQLite, this project's DAGs), print address and login
 	@$(BIN)/python -m dags.local.standalone up

@@ -8,12 +8,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
 
-from dags.local.airflow_home import DAGS_FOLDER, PROJECT_ROOT, adopt, prepare_database
+from dags.local.airflow_home import PROJECT_ROOT, adopt, prepare_database
+from dags.local.runs import load_dags, run, succeeded
 
 DEMO = PROJECT_ROOT / ".demo"
 LOG = DEMO / "demo.log"
@@ -43,12 +43,12 @@ def main() -> None:
             native_text.write(DEMO / "data" / "incoming")
         with _step(console, status, "start Airflow (one process, its database in .demo/airflow)"):
             prepare_database()
-            dags = _load_dags()
+            dags = load_dags()
         for dag_id, purpose in DAGS.items():
             with _step(console, status, f"DAG {dag_id}: {purpose}"):
-                states = _run(dags[dag_id])
+                states = run(dags[dag_id])
             console.print("    " + ", ".join(f"{task} {state}" for task, state in states.items()))
-            if not set(states.values()) <= {"success", "skipped"}:
+            if not succeeded(states):
                 status.stop()
                 _give_up(console)
     _show(console)
@@ -78,24 +78,6 @@ def _step(console: Console, status: Any, name: str) -> Iterator[None]:
     status.update(f"{name} …")
     yield
     console.print(f"  {name}: {time.monotonic() - started:.1f} s")
-
-
-def _load_dags() -> dict[str, Any]:
-    from airflow.dag_processing.dagbag import BundleDagBag
-
-    bag = BundleDagBag(dag_folder=DAGS_FOLDER, bundle_path=DAGS_FOLDER, bundle_name="dags-folder")
-    if bag.import_errors:
-        raise SystemExit(f"DAG files that cannot be read: {bag.import_errors}")
-    return dict(bag.dags)
-
-
-def _run(dag: Any) -> dict[str, str]:
-    """One run of the DAG, recorded in Airflow's database; the state of each task, in their order."""
-    for task in dag.tasks:
-        task.retries = 0
-    run = dag.test(logical_date=datetime.now(UTC))
-    instances = {instance.task_id: str(instance.state) for instance in run.get_task_instances()}
-    return {task.task_id: instances.get(task.task_id, "missing") for task in dag.topological_sort()}
 
 
 def _give_up(console: Console) -> None:
