@@ -56,5 +56,6 @@ def allow(home: Home, build_id: str, *, verdict: str = PUBLISH) -> None:
 def rows_of(file: Path) -> dict[str, list[str]]:
     """Every published table's rows as sorted text: two files with equal rows hold the same."""
     with duckdb.connect(str(file), read_only=True) as connection:
-        names = [row[0] for row in connection.execute("select table_name from duckdb_tables() order by 1").fetchall()]
+        tables = "select table_name from duckdb_tables() where schema_name = 'main' order by 1"
+        names = [row[0] for row in connection.execute(tables).fetchall()]
         return {name: sorted(map(repr, connection.execute(f"select * from {name}").fetchall())) for name in names}
