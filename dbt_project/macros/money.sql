@@ -110,9 +110,12 @@
     isfinite({{ value }})
 {%- endmacro -%}
 
-{#- A unit cost: `amount` per `units` of `per`, null where there are none, rounded once. -#}
+{#- A unit cost: `amount` for `per` of the `units`, rounded once; null where there are none, or where the row's
+    `is_priced` is false. -#}
 {%- macro unit_cost(amount, units, per=1) -%}
-    cast(round(cast({{ amount }} as double) * {{ per }} / nullif({{ units }}, 0), 6) as decimal(18, 6))
+    case
+        when is_priced then cast(round(cast({{ amount }} as double) * {{ per }} / nullif({{ units }}, 0), 6) as decimal(18, 6))
+    end
 {%- endmacro -%}
 
 {#- The days whose money changes though no row of theirs was landed, given the days touched so far (a relation with

@@ -80,7 +80,7 @@ added as (
         cast(sum(held_us) as bigint) as held_us,
         cast(sum(case when currency <> 'unknown' then held_us else 0 end) as bigint) as priced_us,
         {% for basis in bases %}
-            sum({{ basis }}_cost) as {{ basis }}_cost,
+        sum({{ basis }}_cost) as {{ basis }}_cost,
         {% endfor %}
 
         -- the hours that unit costs are taken over
@@ -94,13 +94,13 @@ added as (
         cast(sum(case when is_priced_hour then uncached_prompt_tokens end) as double) as priced_input_tokens,
         cast(sum(case when is_priced_hour then output_tokens end) as double) as priced_output_tokens,
         {% for basis in bases %}
-            cast(sum(case when is_priced_hour then {{ basis }}_cost end) as double) as priced_{{ basis }}_cost,
-            cast(
-                sum(case when is_priced_hour and input_share is not null then {{ basis }}_cost end) as double
-            ) as split_{{ basis }}_cost,
-            sum(
-                case when is_priced_hour then cast({{ basis }}_cost as double) * input_share end
-            ) as split_{{ basis }}_input_cost,
+        cast(sum(case when is_priced_hour then {{ basis }}_cost end) as double) as priced_{{ basis }}_cost,
+        cast(
+            sum(case when is_priced_hour and input_share is not null then {{ basis }}_cost end) as double
+        ) as split_{{ basis }}_cost,
+        sum(
+            case when is_priced_hour then cast({{ basis }}_cost as double) * input_share end
+        ) as split_{{ basis }}_input_cost,
         {% endfor %}
         case
             when count(distinct token_cost_method) = 0 then 'none'
@@ -119,8 +119,8 @@ split as (
     select
         added.*,
         {% for basis in bases %}
-            priced_{{ basis }}_cost * split_{{ basis }}_input_cost
-            / nullif(split_{{ basis }}_cost, 0) as priced_{{ basis }}_input_cost,
+        priced_{{ basis }}_cost * split_{{ basis }}_input_cost
+        / nullif(split_{{ basis }}_cost, 0) as priced_{{ basis }}_input_cost,
         {% endfor %}
         priced_shares.priced_share,
         coalesce(priced_shares.priced_share >= {{ var('priced_floor_ratio') }}, false)
@@ -140,20 +140,13 @@ ratios as (
     select
         split.*,
         {% for basis in bases %}
-            case when is_priced then {{ unit_cost('priced_' ~ basis ~ '_cost', 'priced_tokens', '1e6') }} end
-            as {{ basis }}_cost_per_million_tokens,
-            case when is_priced then {{ unit_cost('priced_' ~ basis ~ '_input_cost', 'priced_input_tokens', '1e6') }} end
-            as {{ basis }}_cost_per_million_input_tokens,
-            case
-                when is_priced
-                    then {{ unit_cost(
-                        '(priced_' ~ basis ~ '_cost - priced_' ~ basis ~ '_input_cost)', 'priced_output_tokens', '1e6'
-                    ) }}
-            end as {{ basis }}_cost_per_million_output_tokens,
-            case when is_priced then {{ unit_cost('priced_' ~ basis ~ '_cost', 'priced_request_count') }} end
-            as {{ basis }}_cost_per_request,
-            case when is_priced then {{ unit_cost('priced_' ~ basis ~ '_cost', 'priced_successful_count', '1000') }} end
-            as {{ basis }}_cost_per_thousand_requests,
+        {{ unit_cost('priced_' ~ basis ~ '_cost', 'priced_tokens', '1e6') }} as {{ basis }}_cost_per_million_tokens,
+        {{ unit_cost('priced_' ~ basis ~ '_input_cost', 'priced_input_tokens', '1e6') }} as {{ basis }}_cost_per_million_input_tokens,
+        {{ unit_cost(
+            '(priced_' ~ basis ~ '_cost - priced_' ~ basis ~ '_input_cost)', 'priced_output_tokens', '1e6'
+        ) }} as {{ basis }}_cost_per_million_output_tokens,
+        {{ unit_cost('priced_' ~ basis ~ '_cost', 'priced_request_count') }} as {{ basis }}_cost_per_request,
+        {{ unit_cost('priced_' ~ basis ~ '_cost', 'priced_successful_count', '1000') }} as {{ basis }}_cost_per_thousand_requests,
         {% endfor %}
         cast(coalesce(prompt_tokens, 0) + coalesce(output_tokens, 0) as bigint) as tokens_all
 
@@ -191,10 +184,10 @@ final as (
 
         -- unit costs
         {% for basis in bases %}
-            {% set prefix = '' if basis == 'allocation' else basis ~ '_' %}
-            {% for unit in ['million_tokens', 'million_input_tokens', 'million_output_tokens', 'request', 'thousand_requests'] %}
-                ratios.{{ basis }}_cost_per_{{ unit }} as {{ prefix }}cost_per_{{ unit }},
-            {% endfor %}
+        {% set prefix = '' if basis == 'allocation' else basis ~ '_' %}
+        {% for unit in ['million_tokens', 'million_input_tokens', 'million_output_tokens', 'request', 'thousand_requests'] %}
+        ratios.{{ basis }}_cost_per_{{ unit }} as {{ prefix }}cost_per_{{ unit }},
+        {% endfor %}
         {% endfor %}
 
         -- throughput and latency

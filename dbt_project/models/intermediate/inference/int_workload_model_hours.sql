@@ -5,6 +5,10 @@
 -- none worked follows the split of the day's other hours, a day without any work splits evenly. Where a workload's GPUs
 -- are paid for in several currencies, or partly have no price, what it served is split by the time held. All parts are
 -- whole units that add up to what was held, paid and served.
+{% set measures = [
+    'request_count', 'failed_request_count', 'prompt_tokens', 'cached_prompt_tokens', 'uncached_prompt_tokens',
+    'output_tokens', 'tokens_useful'
+] %}
 
 with
 
@@ -99,7 +103,6 @@ model_hours as (
         held_hours.usage_date,
         held_hours.workload_id,
         day_models.model,
-        inference_hours.model is not null as has_row,
         inference_hours.prefill_seconds + inference_hours.decode_seconds as phase_seconds,
         cast(
             round(
@@ -125,10 +128,8 @@ hour_methods as (
 
     select
         model_hours.*,
-        bool_and(not has_row or (token_weight = 0 and phase_seconds is null) or phase_seconds is not null) over (
-            partition by hour_start_at, workload_id
-        )
-        and coalesce(sum(phase_seconds) over (partition by hour_start_at, workload_id), 0) > 0 as is_timed
+        coalesce(sum(phase_seconds) over (partition by hour_start_at, workload_id), 0) > 0
+        and not bool_or(token_weight > 0 and phase_seconds is null) over (partition by hour_start_at, workload_id) as is_timed
 
     from model_hours
 
@@ -328,14 +329,11 @@ hour_currencies as (
 
 served_amounts as (
 
-    {% for measure in [
-        'request_count', 'failed_request_count', 'prompt_tokens', 'cached_prompt_tokens', 'uncached_prompt_tokens',
-        'output_tokens', 'tokens_useful'
-    ] %}
-        select hour_start_at, usage_date, workload_id, model, '{{ measure }}' as measure, {{ measure }} as amount
-        from inference_hours
-        where {{ measure }} is not null
-        {{ 'union all' if not loop.last }}
+    {% for measure in measures %}
+    select hour_start_at, usage_date, workload_id, model, '{{ measure }}' as measure, {{ measure }} as amount
+    from inference_hours
+    where {{ measure }} is not null
+    {{ 'union all' if not loop.last }}
     {% endfor %}
 
 ),
@@ -371,12 +369,10 @@ model_served as (
         workload_id,
         model,
         currency,
-        {% for measure in [
-            'request_count', 'failed_request_count', 'prompt_tokens', 'cached_prompt_tokens', 'uncached_prompt_tokens',
-            'output_tokens', 'tokens_useful'
-        ] %}
-            cast(sum(case when measure = '{{ measure }}' then part end) as bigint) as {{ measure }}{{ ',' if not loop.last }}
+        {% for measure in measures %}
+        cast(sum(case when measure = '{{ measure }}' then part end) as bigint) as {{ measure }},
         {% endfor %}
+        count(*) as measure_count
 
     from served_shared
     group by hour_start_at, usage_date, workload_id, model, currency

@@ -174,7 +174,10 @@ placed as (
         case
             when line_role <> 'capacity' then effective_cost
             when has_device_time
-                then cast(cast(effective_cost as decimal(26, 12)) * cast(1 - {{ var('gpu_cost_share') }} as decimal(7, 6)) as decimal(38, 12))
+                then cast(
+                    cast(effective_cost as decimal(26, 12)) * cast(1 - {{ var('gpu_cost_share') }} as decimal(7, 6))
+                    as decimal(38, 12)
+                )
             else cast(0 as decimal(38, 12))
         end as non_time_cost,
         case

@@ -36,7 +36,8 @@ charges_wanted as (
 
     from charges
     {% if is_incremental() %}
-        where exists (
+    where
+        exists (
             select 1
             from {{ ref('int_days_touched') }} as days
             where days.usage_date >= cast(charges.starts_at as date) and days.usage_date <= cast(charges.ends_at as date)

@@ -135,7 +135,7 @@ def test_the_card_in_force_at_the_start_of_the_hour_prices_all_of_it(world: Worl
 
 
 def test_own_hardware_costs_its_purchase_its_place_and_its_energy(world: World) -> None:
-    """26,280 over 26,280 h + 0.50 + 0.7 kWh x 0.30 x 1.4 = 1 + 0.5 + 0.294; half an hour in inventory is half of the first two."""
+    """26,280 over 26,280 h + 0.50 + 0.7 kWh x 0.30 x 1.4 = 1 + 0.5 + 0.294; half an hour is half of each."""
     card = {
         "purchase_price": "26280",
         "depreciation_hours": 26280,
@@ -237,17 +237,12 @@ def test_an_unused_commitment_is_spread_over_its_hours(world: World) -> None:
 
 def test_a_price_that_lands_later_fills_the_days_before(world: World) -> None:
     """Case D08: the cost of day 1 is null until the price is known, then filled by the rebuild of the days it is in force."""
-    world.give(
-        "control__collection_runs", {"table_name": "varchar", "window_start_at": "timestamp", "window_end_at": "timestamp"}, []
-    )
-    known = {"window_start_at": DAY, "window_end_at": DAY + timedelta(days=2)}
-    world.add("control__collection_runs", table_name="gpu_inventory", **known)
     world.add_device("g1", None, range(48))
     assert costs(world) == {"g1": ("unpriced", None)}
     world.add_rate_card(cost_per_gpu_hour="2", valid_from=DAY - timedelta(days=900), valid_to=DAY + timedelta(hours=24))
     world.build("int_price_changes")
     change = world.one("select started_at, ended_at from int_price_changes")
-    assert change == {"started_at": DAY, "ended_at": DAY + timedelta(days=1)}
+    assert change == {"started_at": DAY - timedelta(days=900), "ended_at": DAY + timedelta(days=1)}
     world.rebuild_days(DAY.date(), models=DEVICE_COST_MODELS)
     rows = world.rows("select usage_date, sum(cost) as cost from int_device_hour_costs group by usage_date order by usage_date")
     assert [row["cost"] for row in rows] == [48, None]

@@ -18,7 +18,7 @@ from warehouse.landing_shape import LINEAGE, TABLES
 
 HOUR_US = 3_600_000_000
 
-#: the first hour of every world
+#: the first hour of every world, and the start of its billing period
 DAY = datetime(2025, 10, 1)
 
 CORE_TABLES: Mapping[str, str] = {
@@ -168,7 +168,7 @@ class World(Harness):
         resource: str | None = "i-1",
         category: str = "Usage",
         billed: str | None = None,
-        billing_month: datetime = DAY.replace(day=1),
+        billing_month: datetime = DAY,
         **others: Any,
     ) -> None:
         """A line of a bill; its billed cost is its effective cost unless told."""
