@@ -38,7 +38,6 @@ def read_csv(path: Path, blocks: Iterator[bytes], table: Table, given: Collectio
     """
     csv.field_size_limit(FIELD_LIMIT)
     ended: list[Reject] = []
-    line = 1
     pieces = _cut_at_rows(_until_unreadable(path, blocks, ended))
     header, first, line = _header(path, pieces)
     if header is None:
@@ -57,7 +56,7 @@ def read_csv(path: Path, blocks: Iterator[bytes], table: Table, given: Collectio
             yield frame, []
         else:
             yield from _row_by_row(shape, _text_lines([block]), line)
-        line += block.count(b"\n") or len(re.findall(rb"\r", block))
+        line += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
     if ended:
         yield pl.DataFrame(), ended
 
@@ -90,7 +89,7 @@ def _until_unreadable(path: Path, blocks: Iterator[bytes], ended: list[Reject]) 
     try:
         yield from blocks
     except UNREADABLE as error:
-        ended.append(Reject(path.name, None, MALFORMED, f"the file ends early ({error}); the rows before that have landed"))
+        ended.append(Reject(path.name, None, MALFORMED, f"the file ends early ({error})"))
 
 
 def _cut_at_rows(blocks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:

@@ -6,6 +6,7 @@ import codecs
 import gzip
 import json
 from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,27 @@ def read_blocks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         head = file.read(4)
     with gzip.open(path) if head[:2] == b"\x1f\x8b" else path.open("rb") as binary:
-        block = binary.read(BLOCK_BYTES)
-        wide = block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        blocks = _filled(binary)
+        first = next(blocks, b"")
+        wide = first[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         decoder = codecs.getincrementaldecoder("utf-16")(errors="replace") if wide else None
-        block = block.removeprefix(codecs.BOM_UTF8)
-        while block:
+        for block in chain([first.removeprefix(codecs.BOM_UTF8)], blocks):
             yield decoder.decode(block).encode() if decoder else block
-            block = binary.read(BLOCK_BYTES)
+
+
+def _filled(binary: Any) -> Iterator[bytes]:
+    """Blocks of `BLOCK_BYTES`; where reading fails, what was read before that comes first."""
+    parts: list[bytes] = []
+    try:
+        while part := binary.read1(BLOCK_BYTES):
+            parts.append(part)
+            if sum(map(len, parts)) >= BLOCK_BYTES:
+                yield b"".join(parts)
+                parts = []
+    except UNREADABLE:
+        yield b"".join(parts)
+        raise
+    yield b"".join(parts)
 
 
 def _parquet(path: Path, table: Table, given: Collection[str]) -> Iterator[Piece]:

@@ -43,12 +43,15 @@ Landing(Home.from_environment()).land("test", {"gpu_samples": pieces}, content="
 
 COMPACT = """
 import sys
+from datetime import timedelta
 from warehouse.compaction import compact, compact_outcomes
 from warehouse.home import Home
 home = Home.from_environment()
 print("ready", flush=True)
 sys.stdin.readline()
-compact(home, target_rows=100, delete_now="now" in sys.argv)
+is_now = "now" in sys.argv
+compact(home, target_rows=100, delete_now=is_now)
+compact_outcomes(home.raw, at_least=2, **({"grace": timedelta(0)} if is_now else {}))
 """
 
 
