@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import duckdb
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -19,11 +20,17 @@ from warehouse.database import connect
 #: money without a device belongs to no cluster (semantics 6); its row stands under this name in the marts
 NO_CLUSTER = "unallocated"
 UNPRICED = "unknown"
+COMMITMENT = "commitment_unused"
+ALL = "all"
 #: below this coverage a ratio would be a guess, and the interval is shown (semantics 6)
 COVERAGE_FLOOR = 0.95
-#: clusters side by side in a terminal of 100 columns
-CLUSTERS_PER_TABLE = 3
+#: characters of the waterfall's labels, and of a cluster's GPU-hours and money
+LABEL_WIDTH, PAIR_WIDTH = 28, 24
 LARGEST = 5
+#: a table that is not printed to a terminal is made as wide as it needs, up to this
+PLAIN_WIDTH = 120
+#: GPU-hours below a microsecond and a half
+NO_TIME = 5e-10
 
 #: the waterfall's steps that are not time anyone held
 BEFORE_HELD = ("out_of_service", "unallocated", "borrowed")
@@ -50,11 +57,15 @@ class Amount:
             total.costs[currency] = total.costs.get(currency, Decimal(0)) + cost
         return total
 
-    def money(self) -> str:
-        """Amounts in two currencies stand side by side, they are never added; `+ ?` where a part has no price."""
-        known = " + ".join(f"{cost:,.2f} {currency}" for currency, cost in sorted(self.costs.items()))
-        if self.unpriced_gpu_hours > 5e-7:
-            return f"{known} + ?" if known else "unpriced"
+    def money(self, currency: str | None = None) -> str:
+        """Amounts in two currencies stand side by side, they are never added; `+ ?` where a part has no price.
+
+        `currency` is the one that the heading names already.
+        """
+        amounts = sorted(self.costs.items())
+        known = " + ".join(f"{cost:,.2f}" if name == currency else f"{cost:,.2f} {name}" for name, cost in amounts)
+        if self.unpriced_gpu_hours > NO_TIME:
+            return f"{known} + ?" if known else "no price"
         return known or "–"
 
 
@@ -203,7 +214,8 @@ def _ghosts(connection: duckdb.DuckDBPyConnection, first: date, last: date) -> l
         from ghosts
         left join dim_workloads using (workload_id)
         left join (select distinct state, label from dim_states) as dim_states using (state)
-        order by sum(gpu_hours) over (partition by ghosts.cluster, workload_id, ghosts.state, state_reason) desc nulls last""",
+        order by sum(gpu_hours) over (partition by ghosts.cluster, workload_id, ghosts.state, state_reason) desc nulls last,
+            ghosts.cluster, ghosts.workload_id, ghosts.state, state_reason, currency""",
         [first, last],
     ).fetchall()
     amounts: dict[tuple[str, str, str, str], Amount] = {}
@@ -212,92 +224,114 @@ def _ghosts(connection: duckdb.DuckDBPyConnection, first: date, last: date) -> l
     return [Ghost(*key, amount) for key, amount in list(amounts.items())[:LARGEST]]
 
 
-def render(screen: FirstScreen) -> RenderableType:
-    """The tables as they are printed."""
-    parts: list[RenderableType] = []
-    groups = [screen.clusters[i : i + CLUSTERS_PER_TABLE] for i in range(0, len(screen.clusters), CLUSTERS_PER_TABLE)]
-    for number, group in enumerate(groups):
-        parts += [_waterfall(screen, group, with_total=number == len(groups) - 1 and len(screen.clusters) > 1), Text()]
+def render(screen: FirstScreen, width: int = PLAIN_WIDTH) -> RenderableType:
+    """The tables as they are printed, the waterfall in as many as `width` characters ask for."""
+    columns: list[tuple[tuple[str, ...], str]] = [((cluster,), cluster) for cluster in screen.clusters]
+    if len(screen.clusters) > 1:
+        columns.append(((*screen.clusters, NO_CLUSTER), ALL))
+    at_once = max(1, (width - LABEL_WIDTH) // PAIR_WIDTH)
+    parts: list[RenderableType] = [_waterfall(screen, columns[i : i + at_once]) for i in range(0, len(columns), at_once)]
     if screen.unit_costs:
-        parts += [_unit_cost_table(screen), Text()]
+        parts.append(_unit_cost_table(screen))
     if screen.ghosts:
-        parts += [_ghost_table(screen), Text()]
+        parts.append(_ghost_table(screen))
     return Group(*parts)
 
 
-def _waterfall(screen: FirstScreen, clusters: Sequence[str], *, with_total: bool) -> Table:
+def _table(title: str) -> Table:
+    return Table(title=Text(title, style="bold"), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=True)
+
+
+def _waterfall(screen: FirstScreen, columns: Sequence[tuple[tuple[str, ...], str]]) -> Table:
+    """GPU-hours and money for each of `columns` (clusters, heading); for all clusters also each step's share."""
     days = f"{screen.first_date}" if screen.first_date == screen.last_date else f"{screen.first_date} to {screen.last_date}"
-    table = Table(title=f"Where the GPU-hours went, {days} (UTC days)", title_justify="left", pad_edge=False)
-    table.add_column("")
-    columns = [[cluster] for cluster in clusters]
-    for cluster in clusters:
-        table.add_column(f"{cluster}\nGPU-hours", justify="right")
-        table.add_column("\nmoney", justify="right")
-    if with_total:
-        columns.append([*screen.clusters, NO_CLUSTER])
-        table.add_column("all\nGPU-hours", justify="right")
-        table.add_column("\nmoney", justify="right")
+    table = _table(f"Where the GPU-hours went, {days} (UTC)")
+    table.add_column("", no_wrap=True)
+    currencies = [_only_currency(screen, clusters) for clusters, _ in columns]
+    for (_, name), currency in zip(columns, currencies, strict=True):
+        table.add_column(f"{name}\nGPU-hours", justify="right", no_wrap=True)
+        table.add_column(f"\n{currency or 'money'}", justify="right")
+    has_total = columns[-1][1] == ALL
+    if has_total:
+        table.add_column("\nshare", justify="right", no_wrap=True)
+    everything = [state.name for state in screen.states if state.name != COMMITMENT]
+    capacity = screen.amount(screen.clusters, everything).gpu_hours
 
     def add(label: str, states: Sequence[str], style: str | None = None) -> None:
-        amounts = [screen.amount(column, states) for column in columns]
-        cells = [cell for amount in amounts for cell in (_hours(amount.gpu_hours), amount.money())]
+        amounts = [screen.amount(clusters, states) for clusters, _ in columns]
+        cells = [
+            cell
+            for amount, currency in zip(amounts, currencies, strict=True)
+            for cell in (_hours(amount.gpu_hours), amount.money(currency))
+        ]
+        if has_total:
+            cells.append(f"{amounts[-1].gpu_hours / capacity:.1%}" if capacity and amounts[-1].gpu_hours > NO_TIME else "")
         table.add_row(label, *cells, style=style)
 
-    everything = [state.name for state in screen.states]
-    held = [name for name in everything if name not in (*BEFORE_HELD, "commitment_unused")]
-    add("Capacity", [name for name in everything if name != "commitment_unused"], "bold")
+    add("Capacity", everything, "bold")
     for state in screen.states:
         if state.name in BEFORE_HELD:
             add(f"  {state.label}", [state.name])
+    held = [name for name in everything if name not in BEFORE_HELD]
     add("  Held", held, "bold")
     for state in screen.states:
-        is_empty = not screen.amount([*screen.clusters, NO_CLUSTER], [state.name]).gpu_hours
-        if state.name in held and not (is_empty and state.is_ghost):
-            add(f"    {state.label}", [state.name], "bold green" if state.name == "productive" else None)
-    if screen.amount([NO_CLUSTER, *screen.clusters], ["commitment_unused"]).costs:
-        add("  Unused commitment", ["commitment_unused"])
+        is_there = screen.amount(screen.clusters, [state.name]).gpu_hours > NO_TIME
+        if state.name in held and (is_there or not state.is_ghost):
+            add(f"    {state.label}", [state.name], "green" if state.name == "productive" else None)
+    if screen.amount([*screen.clusters, NO_CLUSTER], [COMMITMENT]).costs:
+        add("Unused commitment", [COMMITMENT])
     table.add_section()
-    cells = [cell for column in columns for cell in (screen.gpu_net(column), "")]
-    table.add_row("GPU Net (productive / in service)", *cells, style="bold")
+    nets = [cell for clusters, _ in columns for cell in (screen.gpu_net(clusters), "")]
+    table.add_row("GPU Net", *nets, style="bold")
     return table
 
 
+def _only_currency(screen: FirstScreen, clusters: Sequence[str]) -> str | None:
+    """The currency of all money of these clusters; None where there are several, or none."""
+    found = screen.amount(clusters, [state.name for state in screen.states]).costs
+    return next(iter(found)) if len(found) == 1 else None
+
+
 def _unit_cost_table(screen: FirstScreen) -> Table:
-    table = Table(title="Cost per million tokens (held time)", title_justify="left", pad_edge=False)
+    table = _table("Cost per million tokens (prompt and output; cost of the time held)")
     for name in ("cluster", "workload", "model"):
         table.add_column(name)
-    for name in ("million tokens", "GPU-hours held", "per million"):
+    for name in ("million tokens", "GPU-hours held", "cost per million"):
         table.add_column(name, justify="right")
     for cost in screen.unit_costs:
-        said = f"{cost.cost_per_million:,.4f} {cost.currency}" if cost.cost_per_million is not None else f"– ({cost.null_reason})"
+        reason = (cost.null_reason or "").replace("_", " ")
+        said = f"{cost.cost_per_million:,.4f} {cost.currency}" if cost.cost_per_million is not None else f"– ({reason})"
         tokens = f"{cost.tokens / 1e6:,.2f}"
         table.add_row(cost.cluster, cost.workload, cost.model, tokens, _hours(cost.held_gpu_hours), said)
     return table
 
 
 def _ghost_table(screen: FirstScreen) -> Table:
-    table = Table(title="The largest ghosts", title_justify="left", pad_edge=False)
+    table = _table(f"The {len(screen.ghosts)} largest ghosts")
     for name in ("cluster", "workload", "state", "reason"):
         table.add_column(name)
     for name in ("GPU-hours", "money"):
         table.add_column(name, justify="right")
     for ghost in screen.ghosts:
         workload = "(nobody)" if ghost.workload == NO_CLUSTER else ghost.workload
-        reason = ghost.reason.replace("_", " ")
+        reason = ghost.reason.replace("_", " ") or "–"
         table.add_row(ghost.cluster, workload, ghost.state, reason, _hours(ghost.amount.gpu_hours), ghost.amount.money())
     return table
 
 
 def _hours(gpu_hours: float) -> str:
-    return f"{gpu_hours:,.2f}" if abs(gpu_hours) > 5e-7 else "–"
+    return f"{gpu_hours:,.2f}" if abs(gpu_hours) > NO_TIME else "–"
 
 
 def show(database: Path, console: Console | None = None, days: int | None = 7) -> None:
     """Print the first screen of a published database, or that there is nothing in it yet."""
     console = console or Console()
-    screen = read(database, days)
+    screen = read(database, days) if database.exists() else None
     if screen is None:
         console.print("nothing is published yet: land a source, then `python -m warehouse run`")
         return
-    console.print(render(screen))
-    console.print(f"published {screen.publication_id}, data through {screen.data_through_at}: {database}", soft_wrap=True)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    console.print(render(screen, console.width))
+    console.print(f"published as {screen.publication_id}, data through {screen.data_through_at}")
+    console.print(str(database), soft_wrap=True, highlight=False)

@@ -1,0 +1,96 @@
+"""Files dropped into `incoming`: landed and moved away, or left for somebody to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from collectors.__main__ import main
+from collectors.incoming import deliveries
+from warehouse.home import Home
+from warehouse.outcomes import landed_tables
+
+NODES = "cluster,node,seen_at\nc1,n1,2026-11-02T00:00:00Z\n"
+WITHOUT_CLUSTER = "node,seen_at\nn1,2026-11-02T00:00:00Z\n"
+
+
+@pytest.fixture
+def incoming(home: Path) -> Path:
+    return home / "incoming"
+
+
+def drop(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["incoming", *arguments])
+
+
+def landed() -> dict[str, int]:
+    return {record.table_name: record.rows_landed for record in landed_tables(Home.from_environment().raw) if record.rows_landed}
+
+
+def test_a_landed_file_moves_to_done_and_is_not_landed_again(incoming: Path) -> None:
+    dropped = drop(incoming / "nodes" / "today.csv", NODES)
+    assert run().exit_code == 0
+    assert landed() == {"nodes": 1}
+    assert not dropped.exists()
+    assert (incoming / "done" / "nodes" / "today.csv").read_text() == NODES
+    assert "nothing waits" in run().output
+
+
+def test_a_folder_below_the_table_names_the_cluster(incoming: Path) -> None:
+    drop(incoming / "nodes" / "c7" / "today.csv", "cluster," + WITHOUT_CLUSTER.replace("n1", ",n1"))
+    assert run().exit_code == 0
+    assert [record.through for record in landed_tables(Home.from_environment().raw)] == [{"c7": "2026-11-02T00:00:00"}]
+
+
+def test_an_unreadable_file_stays_and_fails_the_command_while_the_others_land(incoming: Path) -> None:
+    bad = drop(incoming / "nodes" / "a_bad.csv", "no,such,columns\n1,2,3\n")
+    drop(incoming / "nodes" / "good.csv", NODES)
+    assert run().exit_code == 1
+    assert bad.exists()
+    assert landed() == {"nodes": 1}
+
+
+def test_rows_that_break_the_shape_are_quarantined_and_the_file_is_done(incoming: Path) -> None:
+    dropped = drop(incoming / "nodes" / "today.csv", NODES + "c1,,2026-11-02T00:00:00Z\n")
+    assert run().exit_code == 4
+    assert landed() == {"nodes": 1}
+    assert not dropped.exists()
+
+
+def test_a_file_that_is_still_being_written_is_left_alone(incoming: Path) -> None:
+    for name in (".today.csv", "today.csv.tmp", "today.csv.part"):
+        drop(incoming / "nodes" / name, NODES)
+    assert run().exit_code == 0
+    assert landed() == {}
+
+
+def test_kinds_can_be_landed_one_at_a_time(incoming: Path) -> None:
+    drop(incoming / "nodes" / "today.csv", NODES)
+    drop(incoming / "billing" / "bill.csv", "not,a,bill\n")
+    assert {delivery.kind for delivery in deliveries(Home.from_environment())} == {"tables", "billing"}
+    assert run("tables").exit_code == 0
+    assert landed() == {"nodes": 1}
+
+
+def test_scrapes_of_a_cluster_are_read_in_one_call(incoming: Path) -> None:
+    for minute in (0, 1):
+        drop(incoming / "dcgm" / "c1" / f"2026-11-02T00-0{minute}-00Z.prom", "")
+    [delivery] = deliveries(Home.from_environment(), ["dcgm"])
+    assert delivery.arguments == ("dcgm", "--cluster", "c1")
+    assert len(delivery.files) == 2
+
+
+def test_a_folder_of_an_unknown_name_is_a_usage_error_that_lists_the_known_ones(incoming: Path) -> None:
+    drop(incoming / "nodez" / "today.csv", NODES)
+    result = run()
+    assert result.exit_code == 2
+    assert "nodez" in result.output
+    assert "node_samples" in result.output
