@@ -114,7 +114,8 @@ def _shares(slot: Slot, held: Sequence[Hold], present: Sequence[Span]) -> Iterat
             shares: dict[str, Fraction] = {}
             for hold in mine:
                 if hold.start <= start and end <= hold.end:
-                    shares[hold.run_id] = shares.get(hold.run_id, Fraction(0)) + hold.share
+                    # the same hold seen again is the same hold
+                    shares[hold.run_id] = max(shares.get(hold.run_id, Fraction(0)), hold.share)
             asked = sum(shares.values(), Fraction(0))
             yield start, end, {run_id: share / max(asked, 1) for run_id, share in shares.items()}
 
