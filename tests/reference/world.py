@@ -137,16 +137,18 @@ def make_world(cluster: str, tables: Mapping[str, Sequence[Row]]) -> World:
     run_gpus = {(r.job_id, r.node, r.gpu, r.slot, r.start): r for r in map(_run_gpu, tables.get("run_gpus", ()))}
     through = {name: _last_instant(rows) for name, rows in tables.items()}
     serving = {row["job_id"] for row in tables.get("inference_usage", ()) if row.get("job_id")}
+    scheduler_through = _latest(through.get(name) for name in ("runs", "run_gpus", "nodes", "node_states"))
+    runs = _attempts(_run(cluster, row, row["job_id"] in serving) for row in tables.get("runs", ()))
     return World(
         cluster,
         sorted(samples.values(), key=lambda s: (s.gpu, s.slot or "", s.source, s.start)),
         sorted(inventory.values(), key=lambda r: (r.gpu, r.at, r.slot or "")),
         sorted(states.values(), key=lambda s: (s.node, s.start, s.state)),
-        _attempts(_run(cluster, row, row["job_id"] in serving) for row in tables.get("runs", ())),
+        runs + _ownerless(cluster, runs, list(run_gpus.values()), scheduler_through),
         list(run_gpus.values()),
         [_process(row) for row in tables.get("gpu_processes", ())],
         [_waiting(row) for row in tables.get("inference_usage", ()) if float(row.get("waiting_requests") or 0) > 0],
-        _latest(through.get(name) for name in ("runs", "run_gpus", "nodes", "node_states")),
+        scheduler_through,
         _latest(through.get(name) for name in ("gpu_samples", "gpu_processes", "gpu_inventory", "node_samples")),
     )
 
@@ -168,6 +170,18 @@ def _attempts(runs: Iterable[Run]) -> list[Run]:
         if run.run_id not in latest or run.observed >= latest[run.run_id].observed:
             latest[run.run_id] = run
     return sorted(latest.values(), key=lambda run: run.run_id)
+
+
+def _ownerless(cluster: str, runs: Sequence[Run], held: Sequence[RunGpu], through: int | None) -> list[Run]:
+    """Runs nobody told of, known by the devices they hold: owner unknown, and in the totals all the same (case A14)."""
+    told = {run.job_id for run in runs if run.start is not None}
+    result: list[Run] = []
+    for job_id in sorted({row.job_id for row in held} - told):
+        rows = [row for row in held if row.job_id == job_id]
+        start = min(row.start for row in rows)
+        end = max(row.end if row.end is not None else through or row.start for row in rows)
+        result.append(Run(f"{cluster}/{job_id}", job_id, "other", start, end, end, None, None, (), 0, "unknown"))
+    return result
 
 
 def _sample(row: Row) -> Sample:
