@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 
 START_AT = datetime(2026, 11, 2)
 END_AT = datetime(2026, 11, 5)
@@ -39,6 +40,11 @@ def jitter(*parts: object) -> float:
     return zlib.crc32(repr(parts).encode()) / 2**31 - 1
 
 
+@cache
+def _gpu_uuid(node: str, index: int) -> str:
+    return f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{node}.{index}.gpu-net.example')}"
+
+
 @dataclass(frozen=True)
 class Slot:
     """A whole card, or one MIG instance (`instance`, `profile`, `compute_slices` of 7)."""
@@ -51,7 +57,7 @@ class Slot:
 
     @property
     def gpu_uuid(self) -> str:
-        return f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{self.node}.{self.index}.gpu-net.example')}"
+        return _gpu_uuid(self.node, self.index)
 
     @property
     def slot_uuid(self) -> str | None:
