@@ -1,16 +1,20 @@
+{#- dbt learns a model's refs when it parses, where nothing is incremental yet: each macro asks for its ref before it branches. -#}
+
 {#- The days a build replaces. `int_days_touched` holds them; a full refresh replaces all. -#}
 
 {%- macro in_touched_days(day) -%}
+    {%- set days_touched = ref('int_days_touched') -%}
     {%- if is_incremental() -%}
-        {{ day }} in (select days.usage_date from {{ ref('int_days_touched') }} as days)
+        {{ day }} in (select days.usage_date from {{ days_touched }} as days)
     {%- else -%}
         true
     {%- endif -%}
 {%- endmacro -%}
 
 {%- macro in_rolled_up_days(day) -%}
+    {%- set days_touched = ref('int_days_touched') -%}
     {%- if is_incremental() -%}
-        {{ day }} in (select days.usage_date from {{ ref('int_days_touched') }} as days where days.is_rolled_up)
+        {{ day }} in (select days.usage_date from {{ days_touched }} as days where days.is_rolled_up)
     {%- else -%}
         true
     {%- endif -%}
@@ -31,9 +35,10 @@
 
 {#- Like in_touched_days, for models that hold only the days of this build and are no incremental ones. -#}
 {%- macro in_replaced_days(day) -%}
+    {%- set days_touched = ref('int_days_touched') -%}
     {%- if flags.FULL_REFRESH -%}
         true
     {%- else -%}
-        {{ day }} in (select days.usage_date from {{ ref('int_days_touched') }} as days)
+        {{ day }} in (select days.usage_date from {{ days_touched }} as days)
     {%- endif -%}
 {%- endmacro -%}

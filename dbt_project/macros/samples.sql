@@ -1,9 +1,10 @@
 {#- A literal list of the partitions that hold the samples of the days in question, so that only their files are opened:
     those days and, for a reading that reaches over midnight, the day before each. -#}
 {%- macro in_sample_partitions(only_rolled_up=true) -%}
+    {%- set days_touched = ref('int_days_touched') -%}
     {%- if execute and not flags.FULL_REFRESH -%}
         {%- set days = run_query(
-            "select distinct cast(unnest([usage_date, usage_date - 1]) as varchar) as day from " ~ ref('int_days_touched')
+            "select distinct cast(unnest([usage_date, usage_date - 1]) as varchar) as day from " ~ days_touched
             ~ (" where is_rolled_up" if only_rolled_up else "") ~ " order by day"
         ).columns[0].values() -%}
         {%- if days | length == 0 -%}
@@ -12,7 +13,7 @@
             dt in ({% for day in days %}date '{{ day }}'{{ ', ' if not loop.last }}{% endfor %})
         {%- endif -%}
     {%- else -%}
-        {{ ref('int_days_touched') and 'true' }}
+        true
     {%- endif -%}
 {%- endmacro -%}
 
@@ -75,10 +76,12 @@
 
 {#- Whether any device was ever told to be lost: where none was, no sample has to be looked at for it. -#}
 {%- macro any_device_lost() -%}
+    {%- set minutes = ref('int_gpu_minutes_rolled_up') -%}
+    {%- set inventory = ref('stg_landing__gpu_inventory') -%}
     {%- if execute -%}
         {%- set found = run_query(
-            "select exists (select 1 from " ~ ref('int_gpu_minutes_rolled_up') ~ " where lost_at is not null)"
-            ~ " or exists (select 1 from " ~ ref('stg_landing__gpu_inventory') ~ " where is_lost)"
+            "select exists (select 1 from " ~ minutes ~ " where lost_at is not null)"
+            ~ " or exists (select 1 from " ~ inventory ~ " where is_lost)"
         ).columns[0].values()[0] -%}
         {{ return(found) }}
     {%- endif -%}

@@ -3,6 +3,10 @@
 -- midnight and inventory bridges up to a day, one day on either side. Days whose samples or node states changed are
 -- rolled up again. A full refresh replaces everything and asks for none.
 
+-- depends_on: {{ ref('int_run_changes') }}
+-- depends_on: {{ ref('int_hold_changes') }}
+-- depends_on: {{ ref('int_node_state_changes') }}
+-- depends_on: {{ ref('int_price_changes') }}
 with
 
 build_window as (

@@ -4,7 +4,6 @@
 
 {{ config(materialized='incremental', incremental_strategy='replace_days') }}
 
--- depends_on: {{ ref('int_days_touched') }}
 with
 
 minutes as (

@@ -4,7 +4,6 @@
 
 {{ config(materialized='incremental', incremental_strategy='replace_days', meta={'days': 'rolled_up'}) }}
 
--- depends_on: {{ ref('int_days_touched') }}
 with
 
 samples as (

@@ -4,7 +4,6 @@
 
 {{ config(materialized='table') }}
 
--- depends_on: {{ ref('int_days_touched') }}
 with
 
 samples as (
