@@ -29,14 +29,14 @@ LAYERS: Mapping[str, frozenset[str]] = {
 PUBLISHED = ("dim", "fct", "mart", "audit")
 NUMBERS = re.compile(r"(double|float|integer|bigint|smallint|decimal\(\d+, ?\d+\))", re.IGNORECASE)
 #: numbers that measure nothing: ids and places in an order
-UNMEASURED = re.compile(r"(_id|_index|_order|_position|_rank|_number|^pid|^priority)$")
+UNMEASURED = re.compile(r"(_id|_index|_order|_position|_rank|_number|^pid|^priority|^signal|^xid)$")
 UNITS = frozenset(
     {
         *("us", "ms", "s", "min", "h", "d", "y", "gpu_h"),
         *("currency", "currency/us", "currency/h", "currency/gpu_h", "currency/kWh", "micro-currency"),
         *("currency/token", "currency/Mtoken", "currency/request", "currency/1000request"),
-        *("kWh", "J", "J/us", "W", "MHz", "°C", "bytes", "bytes·min"),
-        *("count", "tokens", "tokens/s", "tokens/gpu_h", "requests/s", "requests/gpu_h"),
+        *("kWh", "J", "J/us", "W", "MHz", "°C", "bytes", "bytes·min", "bytes·us"),
+        *("count", "tokens", "tokens/s", "tokens/gpu_h", "requests/s", "requests/gpu_h", "1/s"),
         *("ratio", "mask"),
     }
 )
@@ -249,6 +249,23 @@ def test_every_variable_that_is_read_has_a_value_and_a_sentence() -> None:
         position = next(number for number, line in enumerate(lines) if line.strip().startswith(f"{name}:"))
         before = lines[position - 1].strip()
         assert before.startswith("#") or any(before.startswith(f"{other}:") for other in declared), f"{name} has no sentence"
+
+
+def test_every_macro_is_described_with_its_arguments() -> None:
+    """`macros/_macros.yml`; the forms for one engine (`duckdb__…`) are described by the macro that calls them."""
+    texts = [path.read_text() for folder in ("macros", "tests") for path in sorted((DBT_PROJECT / folder).rglob("*.sql"))]
+    written = {
+        ("test_" if kind == "test" else "") + name: [
+            argument.split("=")[0].strip() for argument in arguments.split(",") if argument
+        ]
+        for text in texts
+        for kind, name, arguments in re.findall(r"{%-?\s*(macro|test)\s+(\w+)\(([^)]*)\)", text)
+        if "__" not in name
+    }
+    described = yaml.safe_load((DBT_PROJECT / "macros" / "_macros.yml").read_text())["macros"]
+    assert {macro["name"]: [argument["name"] for argument in macro.get("arguments", [])] for macro in described} == written
+    sentences = [entry["description"] for macro in described for entry in (macro, *macro.get("arguments", []))]
+    assert all(sentence.endswith(".") for sentence in sentences)
 
 
 def test_no_model_is_named_outside_the_layers() -> None:
