@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from itertools import takewhile
+from typing import Any, NoReturn
 
 from rich.console import Console
 
@@ -17,6 +19,9 @@ from dags.local.runs import load_dags, run, succeeded
 
 DEMO = PROJECT_ROOT / ".demo"
 LOG = DEMO / "demo.log"
+#: in the log: where a task's exception begins, and a line of Airflow's own
+FAILURE = re.compile(r"airflow\.sdk\.exceptions\.Airflow\w*Exception: ")
+AIRFLOW_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 #: what each DAG is run for
 DAGS = {
     "collect_incoming": "land the files: landing shape, sacct, dcgm-exporter, FOCUS",
@@ -80,10 +85,13 @@ def _step(console: Console, status: Any, name: str) -> Iterator[None]:
     console.print(f"  {name}: {time.monotonic() - started:.1f} s")
 
 
-def _give_up(console: Console) -> None:
+def _give_up(console: Console) -> NoReturn:
+    """Print what the failed task said, without what Airflow said around it."""
     lines = LOG.read_text(errors="replace").splitlines()
-    console.print("\n".join(lines[-40:]), markup=False, highlight=False)
-    console.print(f"the demo did not get to its end; the whole log: {LOG}")
+    begins = max((number for number, line in enumerate(lines) if FAILURE.match(line)), default=max(0, len(lines) - 40))
+    said = list(takewhile(lambda line: not AIRFLOW_LINE.match(line), lines[begins:]))
+    console.print("\n".join(said), markup=False, highlight=False)
+    console.print(f"\nthe demo did not get to its end; the whole log: {LOG}")
     sys.exit(1)
 
 
