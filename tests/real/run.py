@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr
 
 from rich.console import Console
 from rich.table import Table
@@ -21,6 +22,7 @@ from warehouse.first_screen import show
 from warehouse.home import Home
 
 HOME = PROJECT_ROOT / ".real" / "data"
+NOTES = PROJECT_ROOT / ".real" / "collectors.log"
 ABSENT = (
     f"make real: the captures are not here. They are no part of this repository: put them into ../{REAL_DATA.parent.parent.name}"
     "/data/real beside the project's folder (one folder per system, as PROVENANCE.md there lists them) and try again"
@@ -38,11 +40,8 @@ def main() -> int:
         del os.environ[name]
     os.environ["GPU_NET_HOME"] = str(HOME)
     home, console = Home.from_environment(), Console(soft_wrap=True)
-    for system in systems(REAL_DATA):
-        console.print(f"[bold]{system.name}[/bold]")
-        if system.land(REAL_DATA):
-            console.print(f"{system.name} did not land whole: the lines above say why")
-            return 1
+    if not _land(console):
+        return 1
     landed = time.monotonic()
     console.print(f"\nbuild, gate, publish (landed in {landed - started:.0f} s)")
     finished = subprocess.run([sys.executable, "-m", "warehouse", "run"], cwd=PROJECT_ROOT, check=False)
@@ -54,6 +53,23 @@ def main() -> int:
     agree = _print_figures(console, home)
     console.print(f"gate: {golden.verdict_of(home)}; total time {time.monotonic() - started:.0f} s")
     return 0 if agree else 1
+
+
+def _land(console: Console) -> bool:
+    """Land every system; what the collectors note on stderr goes to a log. False where one did not land whole."""
+    NOTES.parent.mkdir(parents=True, exist_ok=True)
+    with NOTES.open("w") as notes:
+        for system in systems(REAL_DATA):
+            console.print(f"{system.name:<36}", end="", highlight=False)
+            sys.stdout.flush()
+            with redirect_stderr(notes):
+                print(f"== {system.name}", file=sys.stderr)
+                code = system.land(REAL_DATA)
+            if code:
+                console.print(f"{system.name} did not land whole: {NOTES.relative_to(PROJECT_ROOT)} says why")
+                return False
+    console.print(f"what the collectors had to remark: {NOTES.relative_to(PROJECT_ROOT)}")
+    return True
 
 
 def _print_figures(console: Console, home: Home) -> bool:

@@ -17,6 +17,19 @@ SLURM_LIVE = "slurm-22.05-live"
 FAU = "fau-alex"
 FOX_DAY, FOX_2025, FOX_2024 = "fox-2025-05-03", "fox-2025-09-26", "fox-2024-11-13"
 
+#: clusters stand side by side in a table: file → a name that is short enough
+SHORT_NAMES = {
+    "a100-idle-mig-disabled.1": "a100-idle-1",
+    "a100-idle-mig-disabled.2": "a100-idle-2",
+    "a100-mig-enabled-no-instances": "a100-mig-empty",
+    "mig-1g5gb-active": "mig-1g-active",
+    "mig-1g5gb-idle-allocated": "mig-1g-idle",
+    "mig-2x1g5gb-1x2g10gb": "mig-three",
+    "mig-4-active": "mig-four",
+    "t4-pod-labels-1-workload": "t4-pod-labels",
+    "metrics": "datadog-t4",
+}
+
 
 @dataclass(frozen=True)
 class System:
@@ -42,10 +55,9 @@ def systems(real_data: Path) -> list[System]:
 def scrapes(real_data: Path) -> list[tuple[str, Path, datetime]]:
     """Cluster, file and instant of every dcgm-exporter scrape."""
     files = [*sorted((real_data / "dcgm-exporter-runai").glob("*.prom")), real_data / "dcgm-exporter-datadog-t4" / "metrics.prom"]
-    names = [f"runai-{path.stem}" if path.parent.name.endswith("runai") else "datadog-t4" for path in files]
     return [
-        (name, path, FIRST_SCRAPE_AT + number * BETWEEN_SCRAPES)
-        for number, (name, path) in enumerate(zip(names, files, strict=True))
+        (SHORT_NAMES.get(path.stem, path.stem), path, FIRST_SCRAPE_AT + number * BETWEEN_SCRAPES)
+        for number, path in enumerate(files)
     ]
 
 
