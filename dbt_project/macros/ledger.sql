@@ -1,15 +1,36 @@
-{#- (state, reason, is_evidenced, expression of microseconds) of the time of a held minute, in the order of the rules. -#}
+{#- (part, expression of microseconds) of a held minute: they add up to the held time. -#}
 {%- macro held_parts() -%}
     {{ return([
-        ('suspended', "'position_unknown'", false, 'suspended_us'),
-        ('unobserved', 'gap_reason', false, 'unobserved_us'),
-        ('pipeline_waiting', 'idle_reason', true, "case when idle_reason in ('waiting_requests', 'startup', 'stall') then idle_us else 0 end"),
-        ('reserved_memory', "''", true, "case when idle_reason = 'reserved_memory' then idle_us else 0 end"),
-        ('idle_compute', "''", true, "case when idle_reason = 'idle_compute' then idle_us else 0 end"),
-        ('throttled', "''", true, 'throttled_us'),
-        ('underfilled', "''", true, 'underfilled_us'),
-        ('productive', "''", true, 'active_us - throttled_us - underfilled_us'),
+        ('suspended', 'suspended_us'),
+        ('unobserved', 'held_us - suspended_us - covered_us'),
+        ('idle', 'idle_us'),
+        ('throttled', 'throttled_us'),
+        ('underfilled', 'underfilled_us'),
+        ('productive', 'covered_us - idle_us - throttled_us - underfilled_us'),
     ]) }}
+{%- endmacro -%}
+
+{#- (state, reason, whether activity was the evidence, part of a held minute) in the order of the rules. -#}
+{%- macro held_states() -%}
+    {{ return([
+        ('suspended', "'position_unknown'", false, 'suspended'),
+        ('unobserved', 'gap_reason', false, 'unobserved'),
+        ('pipeline_waiting', 'idle_reason', true, 'idle'),
+        ('reserved_memory', "''", true, 'idle'),
+        ('idle_compute', "''", true, 'idle'),
+        ('throttled', "''", true, 'throttled'),
+        ('underfilled', "''", true, 'underfilled'),
+        ('productive', "''", true, 'productive'),
+    ]) }}
+{%- endmacro -%}
+
+{#- Whether idle time of a reason belongs to a state. -#}
+{%- macro state_of_idle(state) -%}
+    {%- if state == 'pipeline_waiting' -%}
+        idle_reason in ('waiting_requests', 'startup', 'stall')
+    {%- else -%}
+        idle_reason = '{{ state }}'
+    {%- endif -%}
 {%- endmacro -%}
 
 {#- The whole part of a quotient of whole numbers of up to 38 digits. -#}

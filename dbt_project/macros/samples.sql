@@ -67,8 +67,6 @@
     min(power_watts) as power_min_watts,
     max(power_watts) as power_max_watts,
     min(interval_start_at) as first_start_at,
-    min(interval_end_at) as first_end_at,
-    max(interval_start_at) as last_start_at,
     max(interval_end_at) as last_end_at,
     min(case when xid = 79 then interval_start_at end) as lost_at,
     max(case when activity is null then missing end) as missing

@@ -7,6 +7,9 @@
 -- depends_on: {{ ref('int_hold_changes') }}
 -- depends_on: {{ ref('int_node_state_changes') }}
 -- depends_on: {{ ref('int_price_changes') }}
+-- depends_on: {{ ref('int_billing_delivered_through') }}
+-- depends_on: {{ ref('stg_landing__billing_lines') }}
+-- depends_on: {{ ref('stg_landing__gpu_inventory') }}
 with
 
 build_window as (
@@ -150,6 +153,17 @@ spread as (
 
 ),
 
+{% if not flags.FULL_REFRESH %}
+
+-- a charge over several days falls to them by device-time: more of it on one day is less on the others
+repriced as (
+
+    {{ days_repriced('spread') }}
+
+),
+
+{% endif %}
+
 -- a window names its days itself
 chosen as (
 
@@ -162,6 +176,17 @@ chosen as (
     from spread
     cross join build_window
     where build_window.start_at is null and build_window.end_at is null
+
+    {% if not flags.FULL_REFRESH %}
+
+    union all
+
+    select repriced.usage_date, false
+    from repriced
+    cross join build_window
+    where build_window.start_at is null and build_window.end_at is null
+
+    {% endif %}
 
 )
 

@@ -4,6 +4,8 @@
 
 {{ config(materialized='incremental', incremental_strategy='replace_days') }}
 
+{% set reading_us = '(' ~ microseconds_between('first_start_at', 'last_end_at') ~ ' // greatest(1, reading_count))' %}
+
 with
 
 minutes as (
@@ -26,8 +28,9 @@ instants as (
         node,
         gpu_uuid as gpu_id,
         first_start_at as seen_from_at,
-        first_end_at as first_seen_until_at,
-        last_start_at as last_seen_from_at,
+        -- the readings of a minute are about of one length
+        {{ plus_microseconds('first_start_at', reading_us) }} as first_seen_until_at,
+        {{ plus_microseconds('last_end_at', '-' ~ reading_us) }} as last_seen_from_at,
         last_end_at as seen_until_at
 
     from minutes

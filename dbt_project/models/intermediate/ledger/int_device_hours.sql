@@ -14,9 +14,23 @@ spans as (
 
 ),
 
-minutes as (
+slot_energy as (
 
-    select * from {{ ref('int_gpu_minutes') }}
+    select
+        slot_number,
+        date_trunc('hour', minute_start_at) as hour_start_at,
+        bucket_start_at,
+        slot_fraction,
+        energy_joules
+
+    from {{ ref('int_gpu_minutes') }}
+    where energy_joules is not null
+
+),
+
+slots as (
+
+    select * from {{ ref('int_slots_numbered') }}
 
 ),
 
@@ -96,7 +110,49 @@ hours as (
 
 ),
 
+whole_card_energy as (
+
+    select
+        slot_number,
+        hour_start_at,
+        sum(energy_joules) as energy_joules
+
+    from slot_energy
+    where slot_fraction = 1.0
+    group by slot_number, hour_start_at
+
+),
+
+-- of a partitioned card the slots that were read speak for those that were not
+shared_card_energy as (
+
+    select
+        slots.cluster,
+        slots.gpu_id,
+        slot_energy.hour_start_at,
+        slot_energy.bucket_start_at,
+        sum(slot_energy.energy_joules) / sum(slot_energy.slot_fraction) as energy_joules
+
+    from slot_energy
+    inner join slots on slot_energy.slot_number = slots.slot_number
+    where slot_energy.slot_fraction < 1.0
+    group by slots.cluster, slots.gpu_id, slot_energy.hour_start_at, slot_energy.bucket_start_at
+
+),
+
 energy as (
+
+    select
+        slots.cluster,
+        slots.gpu_id,
+        whole_card_energy.hour_start_at,
+        sum(whole_card_energy.energy_joules) as energy_joules
+
+    from whole_card_energy
+    inner join slots on whole_card_energy.slot_number = slots.slot_number
+    group by slots.cluster, slots.gpu_id, whole_card_energy.hour_start_at
+
+    union all
 
     select
         cluster,
@@ -104,15 +160,20 @@ energy as (
         hour_start_at,
         sum(energy_joules) as energy_joules
 
-    from (
-        select
-            cluster,
-            gpu_id,
-            date_trunc('hour', minute_start_at) as hour_start_at,
-            sum(energy_joules) / nullif(sum(case when energy_joules is not null then slot_fraction end), 0) as energy_joules
-        from minutes
-        group by cluster, gpu_id, date_trunc('hour', minute_start_at), bucket_start_at
-    ) as by_minute
+    from shared_card_energy
+    group by cluster, gpu_id, hour_start_at
+
+),
+
+energy_summed as (
+
+    select
+        cluster,
+        gpu_id,
+        hour_start_at,
+        sum(energy_joules) as energy_joules
+
+    from energy
     group by cluster, gpu_id, hour_start_at
 
 ),
@@ -130,15 +191,15 @@ described as (
         inventory.provider_resource_id,
         hours.is_implied,
         hours.inventory_us,
-        energy.energy_joules
+        energy_summed.energy_joules
 
     from hours
     left join inventory on hours.cluster = inventory.cluster and hours.gpu_id = inventory.gpu_id
-    left join energy
+    left join energy_summed
         on
-            hours.cluster = energy.cluster
-            and hours.gpu_id = energy.gpu_id
-            and hours.hour_start_at = energy.hour_start_at
+            hours.cluster = energy_summed.cluster
+            and hours.gpu_id = energy_summed.gpu_id
+            and hours.hour_start_at = energy_summed.hour_start_at
 
 )
 

@@ -86,12 +86,12 @@ exact as (
             as bigint
         ) as gpu_microseconds,
         -- what the holders' minutes did not use was used while nobody held the device
-        case
+        round(case
             when ranked.run_id = 'unallocated'
                 then greatest(0.0, device_hours.energy_joules - coalesce(ranked.device_held_joules, 0.0))
                     * ranked.us / nullif(ranked.device_unheld_us, 0)
             else ranked.energy_joules
-        end / 3.6e6 as energy_kwh
+        end / 3.6e6, 12) as energy_kwh
 
     from ranked
     inner join device_hours

@@ -10,15 +10,35 @@ spans as (
 
 ),
 
-slot_minutes as (
+shared_slots as (
 
-    select * from {{ ref('int_slot_minutes') }}
+    select distinct
+        slots.slot_number,
+        slots.cluster,
+        slots.slot_id
+
+    from {{ ref('int_slots_numbered') }} as slots
+    inner join spans
+        on slots.cluster = spans.cluster and slots.gpu_id = spans.gpu_id and slots.slot_id = spans.slot_id
+    where spans.is_shared
 
 ),
 
-minutes as (
+slot_minutes as (
 
-    select * from {{ ref('int_held_minutes_reasoned') }}
+    select
+        slot_minutes.*,
+        shared_slots.cluster,
+        shared_slots.slot_id
+
+    from {{ ref('int_slot_minutes') }} as slot_minutes
+    inner join shared_slots on slot_minutes.slot_number = shared_slots.slot_number
+
+),
+
+divided as (
+
+    select * from {{ ref('int_held_hours_divided') }}
 
 ),
 
@@ -172,37 +192,9 @@ shared_parts as (
 
 ),
 
--- wide sums first: an hour of a holder is some sixty minutes of at most a handful of kinds
-held_wide as (
-
-    select
-        usage_date,
-        date_trunc('hour', minute_start_at) as hour_start_at,
-        cluster,
-        node,
-        gpu_id,
-        gpu_model,
-        slot_id,
-        run_id,
-        workload_id,
-        signal,
-        gap_reason,
-        idle_reason,
-        {% for state, reason, is_evidenced, us in held_parts() -%}
-        sum({{ us }}) as {{ state }}_sum_us,
-        sum(({{ us }}) * joules_per_held_us) as {{ state }}_joules{{ ',' if not loop.last }}
-        {% endfor %}
-
-    from minutes
-    group by
-        usage_date, date_trunc('hour', minute_start_at), cluster, node, gpu_id, gpu_model, slot_id, run_id, workload_id,
-        signal, gap_reason, idle_reason
-
-),
-
 held_parts as (
 
-    {% for state, reason, is_evidenced, us in held_parts() -%}
+    {% for state, reason, is_evidenced, part in held_states() -%}
     select
         usage_date,
         hour_start_at,
@@ -216,11 +208,11 @@ held_parts as (
         '{{ state }}' as state,
         {{ reason }} as state_reason,
         {{ 'signal' if is_evidenced else '0' }} as signal,
-        {{ state }}_sum_us as us,
-        {{ state }}_joules as energy_joules
+        {{ part }}_us as us,
+        {{ part }}_joules as energy_joules
 
-    from held_wide
-    where {{ state }}_sum_us > 0
+    from divided
+    where {{ part }}_us > 0{% if part == 'idle' %} and {{ state_of_idle(state) }}{% endif %}
     {{ 'union all' if not loop.last }}
     {% endfor %}
 

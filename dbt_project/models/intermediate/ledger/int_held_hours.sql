@@ -2,10 +2,9 @@
 
 with
 
-minutes as (
+divided as (
 
-    select * from {{ ref('int_held_minutes_reasoned') }}
-    where {{ in_touched_days('usage_date') }}
+    select * from {{ ref('int_held_hours_divided') }}
 
 ),
 
@@ -13,7 +12,7 @@ hours as (
 
     select
         usage_date,
-        date_trunc('hour', minute_start_at) as hour_start_at,
+        hour_start_at,
         cluster,
         node,
         gpu_id,
@@ -25,14 +24,13 @@ hours as (
         sum(suspended_us) as suspended_us,
         sum(covered_us) as covered_us,
         sum(idle_us) as idle_us,
-        sum(idle_0_us) as idle_0_us,
-        sum(idle_10_us) as idle_10_us,
-        sum(idle_25_us) as idle_25_us,
-        sum(activity_ratio * covered_us) as activity_us
+        coalesce(sum(idle_0_us), 0.0) as idle_0_us,
+        coalesce(sum(idle_10_us), 0.0) as idle_10_us,
+        coalesce(sum(idle_25_us), 0.0) as idle_25_us,
+        sum(activity_us) as activity_us
 
-    from minutes
-    group by
-        usage_date, date_trunc('hour', minute_start_at), cluster, node, gpu_id, gpu_model, slot_id, run_id, workload_id
+    from divided
+    group by usage_date, hour_start_at, cluster, node, gpu_id, gpu_model, slot_id, run_id, workload_id
 
 )
 

@@ -1,25 +1,13 @@
 -- One holder's part of a slot in a minute, divided into suspended, unobserved, idle, throttled, underfilled and
--- productive time: GPU-microseconds, weighted by share and slot fraction (semantics 5, rules 4, 5, 11, 13, 14).
--- Which of the rules 8 to 10 the idle time falls under is decided on top of this.
+-- productive time: GPU-microseconds, weighted by share and slot fraction; and which rule takes its idle time: work was
+-- waiting (8), memory was held (9), or neither (10). The rules for training look half an hour around the minute, never
+-- at the whole life of a run (semantics 5).
 
 with
 
 spans as (
 
-    select * from {{ ref('int_slot_spans') }}
-    where held_share > 0 and not is_out_of_service
-
-),
-
-holds as (
-
-    select * from {{ ref('int_slot_holds') }}
-
-),
-
-runs as (
-
-    select * from {{ ref('int_runs') }}
+    select * from {{ ref('int_held_spans') }}
 
 ),
 
@@ -29,68 +17,37 @@ slot_minutes as (
 
 ),
 
-held_spans as (
+waiting as (
+
+    select * from {{ ref('int_waiting_minutes') }}
+
+),
+
+touched as (
 
     select
-        spans.cluster,
-        spans.node,
-        spans.gpu_id,
-        spans.gpu_model,
-        spans.slot_id,
-        spans.usage_date,
-        holds.run_id,
-        spans.started_at,
-        spans.ended_at,
-        -- shares above 1 in sum are scaled to 1
-        sum(holds.share) / greatest(1.0, max(spans.held_share)) as share,
-        max(spans.slot_fraction) as slot_fraction
+        hold_number,
+        slot_number,
+        started_at,
+        ended_at,
+        {{ each_touched('minute', 'started_at', 'ended_at') }} as minute_start_at
 
     from spans
-    inner join holds
-        on
-            spans.cluster = holds.cluster
-            and spans.slot_id = holds.slot_id
-            and spans.usage_date = holds.usage_date
-            and holds.started_at <= spans.started_at
-            and holds.ended_at >= spans.ended_at
-    group by
-        spans.cluster, spans.node, spans.gpu_id, spans.gpu_model, spans.slot_id, spans.usage_date, holds.run_id,
-        spans.started_at, spans.ended_at
-
-),
-
-with_run as (
-
-    select
-        held_spans.*,
-        runs.workload_id,
-        runs.kind,
-        runs.held_from_at,
-        runs.suspended_ratio
-
-    from held_spans
-    inner join runs on held_spans.run_id = runs.run_id
-
-),
-
-in_minutes as (
-
-    select
-        with_run.*,
-        {{ each_touched('minute', 'with_run.started_at', 'with_run.ended_at') }} as minute_start_at
-
-    from with_run
 
 ),
 
 pieces as (
 
     select
-        * exclude (started_at, ended_at),
+        hold_number,
+        slot_number,
+        minute_start_at,
         greatest(started_at, minute_start_at) as piece_start_at,
-        least(ended_at, minute_start_at + interval 1 minute) as piece_end_at
+        {{ microseconds_between(
+            'greatest(started_at, minute_start_at)', 'least(ended_at, minute_start_at + interval 1 minute)'
+        ) }} as piece_us
 
-    from in_minutes
+    from touched
     where {{ in_ledger_minutes('minute_start_at') }}
 
 ),
@@ -98,23 +55,19 @@ pieces as (
 observed as (
 
     select
-        pieces.usage_date,
+        pieces.hold_number,
         pieces.minute_start_at,
-        pieces.cluster,
-        pieces.node,
-        pieces.gpu_id,
-        pieces.gpu_model,
-        pieces.slot_id,
-        pieces.run_id,
-        pieces.workload_id,
-        pieces.kind,
-        pieces.held_from_at,
         pieces.piece_start_at,
-        {{ microseconds_between('pieces.piece_start_at', 'pieces.piece_end_at') }} * pieces.share as slot_us,
-        {{ microseconds_between('pieces.piece_start_at', 'pieces.piece_end_at') }}
-            * pieces.share * pieces.slot_fraction as held_us,
-        pieces.suspended_ratio,
-        coalesce(slot_minutes.covered_ratio, 0.0) as covered_ratio,
+        spans.usage_date,
+        spans.slot_run_number,
+        spans.run_number,
+        spans.workload_id,
+        spans.kind in ('training', 'batch') as is_training,
+        spans.held_from_at,
+        pieces.piece_us * spans.share * spans.slot_fraction as held_us,
+        pieces.piece_us * spans.share * spans.slot_fraction * spans.suspended_ratio as suspended_us,
+        pieces.piece_us * spans.share * spans.slot_fraction * (1.0 - spans.suspended_ratio)
+            * coalesce(slot_minutes.covered_ratio, 0.0) as covered_us,
         coalesce(slot_minutes.idle_ratio, 0.0) as idle_ratio,
         slot_minutes.idle_0_ratio,
         slot_minutes.idle_10_ratio,
@@ -122,57 +75,119 @@ observed as (
         coalesce(slot_minutes.throttled_ratio, 0.0) as throttled_ratio,
         coalesce(slot_minutes.underfilled_ratio, 0.0) as underfilled_ratio,
         slot_minutes.activity_ratio,
-        slot_minutes.signal,
+        coalesce(slot_minutes.signal, 0) as signal,
         coalesce(slot_minutes.gap_reason, 'gap') as gap_reason,
         slot_minutes.memory_bytes,
         coalesce(slot_minutes.holds_memory, false) as holds_memory,
-        slot_minutes.joules_per_us
+        slot_minutes.joules_per_us / spans.slot_fraction as joules_per_held_us
 
     from pieces
+    inner join spans on pieces.hold_number = spans.hold_number
     left join slot_minutes
         on
-            pieces.cluster = slot_minutes.cluster
-            and pieces.slot_id = slot_minutes.slot_id
+            pieces.slot_number = slot_minutes.slot_number
             and pieces.minute_start_at = slot_minutes.minute_start_at
 
 ),
 
-divided as (
+active as (
 
     select
-        usage_date,
-        minute_start_at,
-        cluster,
-        node,
-        gpu_id,
-        gpu_model,
-        slot_id,
-        run_id,
-        workload_id,
-        kind,
-        held_from_at,
-        piece_start_at,
-        held_us,
-        held_us * suspended_ratio as suspended_us,
-        held_us * (1.0 - suspended_ratio) * (1.0 - covered_ratio) as unobserved_us,
-        held_us * (1.0 - suspended_ratio) * covered_ratio as covered_us,
-        held_us * (1.0 - suspended_ratio) * covered_ratio * idle_ratio as idle_us,
-        held_us * (1.0 - suspended_ratio) * covered_ratio * (1.0 - idle_ratio) as active_us,
-        held_us * (1.0 - suspended_ratio) * covered_ratio * throttled_ratio as throttled_us,
-        held_us * (1.0 - suspended_ratio) * covered_ratio
-            * (1.0 - idle_ratio - throttled_ratio) * underfilled_ratio as underfilled_us,
-        held_us * (1.0 - suspended_ratio) * covered_ratio * coalesce(idle_0_ratio, 0.0) as idle_0_us,
-        held_us * (1.0 - suspended_ratio) * covered_ratio * coalesce(idle_10_ratio, 0.0) as idle_10_us,
-        held_us * (1.0 - suspended_ratio) * covered_ratio * coalesce(idle_25_ratio, 0.0) as idle_25_us,
-        activity_ratio,
-        coalesce(signal, 0) as signal,
-        gap_reason,
-        memory_bytes,
-        holds_memory,
-        joules_per_us * slot_us / nullif(held_us, 0) as joules_per_held_us
+        slot_run_number,
+        run_number,
+        minute_start_at
 
     from observed
+    where is_training and covered_us > 0 and idle_ratio < 1.0
+    group by slot_run_number, run_number, minute_start_at
+
+),
+
+first_active as (
+
+    select
+        run_number,
+        min(minute_start_at) as first_active_at
+
+    from active
+    group by run_number
+
+),
+
+gaps as (
+
+    select
+        slot_run_number,
+        minute_start_at + interval 1 minute as gap_from_at,
+        next_active_at as gap_until_at
+
+    from (
+        select
+            slot_run_number,
+            minute_start_at,
+            lead(minute_start_at) over (partition by slot_run_number order by minute_start_at nulls last) as next_active_at
+        from active
+    ) as followed
+    where
+        next_active_at > minute_start_at + interval 1 minute
+        and next_active_at <= minute_start_at + interval 1 minute + interval {{ var('stall_minutes') }} minute
+
+),
+
+-- minutes in which a training run's idleness is a stall: between two active minutes, or with active time of its own
+gap_minutes as (
+
+    select
+        slot_run_number,
+        {{ each_touched('minute', 'gap_from_at', 'gap_until_at') }} as minute_start_at
+
+    from gaps
+
+),
+
+reasoned as (
+
+    select
+        observed.hold_number,
+        observed.minute_start_at,
+        observed.usage_date,
+        observed.held_us,
+        observed.suspended_us,
+        observed.covered_us,
+        observed.covered_us * observed.idle_ratio as idle_us,
+        observed.covered_us * observed.throttled_ratio as throttled_us,
+        observed.covered_us * (1.0 - observed.idle_ratio - observed.throttled_ratio)
+            * observed.underfilled_ratio as underfilled_us,
+        observed.idle_0_ratio,
+        observed.idle_10_ratio,
+        observed.idle_25_ratio,
+        observed.activity_ratio,
+        observed.signal,
+        observed.gap_reason,
+        observed.memory_bytes,
+        observed.joules_per_held_us,
+        case
+            when observed.covered_us = 0 or observed.idle_ratio = 0 then ''
+            when waiting.workload_id is not null then 'waiting_requests'
+            when
+                observed.is_training
+                and observed.piece_start_at < observed.held_from_at + interval {{ var('startup_minutes') }} minute
+                and (first_active.first_active_at is null or observed.minute_start_at < first_active.first_active_at)
+                then 'startup'
+            when observed.is_training and (observed.idle_ratio < 1.0 or gap_minutes.slot_run_number is not null) then 'stall'
+            when observed.holds_memory then 'reserved_memory'
+            else 'idle_compute'
+        end as idle_reason
+
+    from observed
+    left join waiting
+        on observed.workload_id = waiting.workload_id and observed.minute_start_at = waiting.minute_start_at
+    left join first_active on observed.run_number = first_active.run_number
+    left join gap_minutes
+        on
+            observed.slot_run_number = gap_minutes.slot_run_number
+            and observed.minute_start_at = gap_minutes.minute_start_at
 
 )
 
-select * from divided
+select * from reasoned

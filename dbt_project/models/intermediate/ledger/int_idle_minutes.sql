@@ -6,29 +6,38 @@ with
 
 minutes as (
 
-    select * from {{ ref('int_held_minutes_reasoned') }}
-    where {{ in_touched_days('usage_date') }}
+    select * from {{ ref('int_held_minutes') }}
+    where idle_reason <> '' and {{ in_touched_days('usage_date') }}
+
+),
+
+spans as (
+
+    select * from {{ ref('int_held_spans') }}
 
 ),
 
 summed as (
 
     select
-        usage_date,
-        minute_start_at,
-        slot_id,
-        gpu_id,
-        cluster,
-        run_id,
-        workload_id,
-        sum(held_us) as held_us,
-        sum(idle_us) as idle_us,
-        sum(active_us) as active_us,
-        sum(memory_bytes * held_us) / nullif(sum(case when memory_bytes is not null then held_us end), 0) as memory_bytes
+        minutes.usage_date,
+        minutes.minute_start_at,
+        spans.slot_id,
+        spans.gpu_id,
+        spans.cluster,
+        spans.run_id,
+        spans.workload_id,
+        sum(minutes.held_us) as held_us,
+        sum(minutes.idle_us) as idle_us,
+        sum(minutes.covered_us - minutes.idle_us) as active_us,
+        sum(minutes.memory_bytes * minutes.held_us)
+            / nullif(sum(case when minutes.memory_bytes is not null then minutes.held_us end), 0) as memory_bytes
 
     from minutes
-    where idle_us > 0
-    group by usage_date, minute_start_at, slot_id, gpu_id, cluster, run_id, workload_id
+    inner join spans on minutes.hold_number = spans.hold_number
+    group by
+        minutes.usage_date, minutes.minute_start_at, spans.slot_id, spans.gpu_id, spans.cluster, spans.run_id,
+        spans.workload_id
 
 )
 

@@ -2,8 +2,8 @@
 -- of each in the order in which they show work (semantics 3).
 
 {% set overlap_us = microseconds_between(
-    'greatest(device_minutes.bucket_start_at, candidates.started_at)',
-    'least(device_minutes.bucket_start_at + interval 1 minute, candidates.ended_at)'
+    'greatest(minutes.bucket_start_at, candidates.started_at)',
+    'least(minutes.bucket_end_at, candidates.ended_at)'
 ) %}
 
 with
@@ -36,6 +36,12 @@ processes as (
 minutes as (
 
     select * from {{ ref('int_gpu_minutes') }}
+
+),
+
+slots as (
+
+    select * from {{ ref('int_slots_numbered') }}
 
 ),
 
@@ -206,41 +212,24 @@ candidates as (
 
 ),
 
-device_minutes as (
-
-    select
-        cluster,
-        gpu_id,
-        date_trunc('hour', bucket_start_at) as hour_start_at,
-        bucket_start_at,
-        cast(sum(covered_us) as bigint) as covered_us,
-        sum(activity_us) as activity_us,
-        sum(memory_bytes * covered_us) as memory_byte_us
-
-    from minutes
-    group by cluster, gpu_id, date_trunc('hour', bucket_start_at), bucket_start_at
-
-),
-
 activity as (
 
     select
         candidates.cluster,
         candidates.gpu_id,
         candidates.started_at,
-        sum(device_minutes.activity_us * {{ overlap_us }}) / nullif(sum(device_minutes.covered_us * {{ overlap_us }}), 0)
-            as activity,
-        sum(device_minutes.memory_byte_us * {{ overlap_us }}) / nullif(sum(device_minutes.covered_us * {{ overlap_us }}), 0)
-            as memory_bytes
+        sum(minutes.activity_us * {{ overlap_us }}) / nullif(sum(minutes.covered_us * {{ overlap_us }}), 0) as activity,
+        sum(minutes.memory_bytes * minutes.covered_us * {{ overlap_us }})
+            / nullif(sum(minutes.covered_us * {{ overlap_us }}), 0) as memory_bytes
 
     from candidates
-    inner join device_minutes
+    inner join slots on candidates.cluster = slots.cluster and candidates.gpu_id = slots.gpu_id
+    inner join minutes
         on
-            candidates.cluster = device_minutes.cluster
-            and candidates.gpu_id = device_minutes.gpu_id
-            and candidates.hour_start_at = device_minutes.hour_start_at
-            and device_minutes.bucket_start_at < candidates.ended_at
-            and device_minutes.bucket_start_at > candidates.started_at - interval 1 minute
+            slots.slot_number = minutes.slot_number
+            and candidates.hour_start_at = date_trunc('hour', minutes.minute_start_at)
+            and minutes.bucket_start_at < candidates.ended_at
+            and minutes.bucket_end_at > candidates.started_at
     group by candidates.cluster, candidates.gpu_id, candidates.started_at
 
 ),

@@ -1,6 +1,8 @@
 -- What share of a slot's time in service in a minute was covered, idle, throttled, underfilled: the figures by which
 -- whoever held a part of that time gets its part of them (semantics 4: activity within a minute is evenly mixed).
 
+{{ config(materialized='view') }}
+
 with
 
 minutes as (
@@ -11,19 +13,27 @@ minutes as (
 
 spans as (
 
-    select * from {{ ref('int_slot_spans') }}
-    where not is_out_of_service
+    select
+        spans.usage_date,
+        spans.started_at,
+        spans.ended_at,
+        slots.slot_number
+
+    from {{ ref('int_slot_spans') }} as spans
+    inner join {{ ref('int_slots_numbered') }} as slots
+        on spans.cluster = slots.cluster and spans.gpu_id = slots.gpu_id and spans.slot_id = slots.slot_id
+    where not spans.is_out_of_service
 
 ),
 
 -- only where a span begins or ends inside a minute may the slot be in service for less than the whole of it
 edges as (
 
-    select distinct cluster, slot_id, date_trunc('minute', started_at) as minute_start_at
+    select distinct slot_number, date_trunc('minute', started_at) as minute_start_at
     from spans
     where started_at > date_trunc('minute', started_at)
     union
-    select distinct cluster, slot_id, date_trunc('minute', ended_at) as minute_start_at
+    select distinct slot_number, date_trunc('minute', ended_at) as minute_start_at
     from spans
     where ended_at > date_trunc('minute', ended_at)
 
@@ -32,8 +42,7 @@ edges as (
 edge_minutes as (
 
     select
-        minutes.cluster,
-        minutes.slot_id,
+        minutes.slot_number,
         minutes.bucket_start_at,
         cast(sum({{ microseconds_between(
             'greatest(spans.started_at, minutes.bucket_start_at)', 'least(spans.ended_at, minutes.bucket_end_at)'
@@ -42,17 +51,15 @@ edge_minutes as (
     from minutes
     inner join edges
         on
-            minutes.cluster = edges.cluster
-            and minutes.slot_id = edges.slot_id
+            minutes.slot_number = edges.slot_number
             and minutes.minute_start_at = edges.minute_start_at
     inner join spans
         on
-            minutes.cluster = spans.cluster
-            and minutes.slot_id = spans.slot_id
+            minutes.slot_number = spans.slot_number
             and minutes.usage_date = spans.usage_date
             and spans.started_at < minutes.bucket_end_at
             and spans.ended_at > minutes.bucket_start_at
-    group by minutes.cluster, minutes.slot_id, minutes.bucket_start_at
+    group by minutes.slot_number, minutes.bucket_start_at
 
 ),
 
@@ -67,8 +74,7 @@ in_service as (
     from minutes
     left join edge_minutes
         on
-            minutes.cluster = edge_minutes.cluster
-            and minutes.slot_id = edge_minutes.slot_id
+            minutes.slot_number = edge_minutes.slot_number
             and minutes.bucket_start_at = edge_minutes.bucket_start_at
 
 ),
@@ -76,7 +82,7 @@ in_service as (
 -- buckets of one minute between which the node was out of service
 broken_minutes as (
 
-    select distinct cluster, slot_id, minute_start_at
+    select distinct slot_number, minute_start_at
     from minutes
     where bucket_start_at > minute_start_at
 
@@ -86,8 +92,7 @@ broken_minutes as (
 whole_minutes as (
 
     select
-        in_service.cluster,
-        in_service.slot_id,
+        in_service.slot_number,
         in_service.minute_start_at,
         in_service.service_us,
         in_service.covered_us,
@@ -107,16 +112,14 @@ whole_minutes as (
     from in_service
     left join broken_minutes
         on
-            in_service.cluster = broken_minutes.cluster
-            and in_service.slot_id = broken_minutes.slot_id
+            in_service.slot_number = broken_minutes.slot_number
             and in_service.minute_start_at = broken_minutes.minute_start_at
-    where broken_minutes.slot_id is null
+    where broken_minutes.slot_number is null
 
     union all
 
     select
-        in_service.cluster,
-        in_service.slot_id,
+        in_service.slot_number,
         in_service.minute_start_at,
         cast(sum(in_service.service_us) as bigint) as service_us,
         cast(sum(in_service.covered_us) as bigint) as covered_us,
@@ -136,19 +139,17 @@ whole_minutes as (
     from in_service
     inner join broken_minutes
         on
-            in_service.cluster = broken_minutes.cluster
-            and in_service.slot_id = broken_minutes.slot_id
+            in_service.slot_number = broken_minutes.slot_number
             and in_service.minute_start_at = broken_minutes.minute_start_at
     where in_service.service_us > 0
-    group by in_service.cluster, in_service.slot_id, in_service.minute_start_at
+    group by in_service.slot_number, in_service.minute_start_at
 
 ),
 
 shared_out as (
 
     select
-        cluster,
-        slot_id,
+        slot_number,
         minute_start_at,
         signal,
         gap_reason,

@@ -19,7 +19,16 @@ frozen as (
 
 layouts as (
 
-    select * from {{ ref('int_gpu_layouts') }}
+    select
+        layouts.*,
+        slots.slot_number
+
+    from {{ ref('int_gpu_layouts') }} as layouts
+    inner join {{ ref('int_slots_numbered') }} as slots
+        on
+            layouts.cluster = slots.cluster
+            and layouts.gpu_id = slots.gpu_id
+            and layouts.slot_id = slots.slot_id
 
 ),
 
@@ -81,10 +90,9 @@ by_slot as (
         minutes.usage_date,
         minutes.bucket_start_at,
         minutes.bucket_end_at,
-        minutes.cluster,
-        minutes.node,
-        minutes.gpu_uuid as gpu_id,
-        layouts.slot_id,
+        layouts.cluster,
+        layouts.gpu_id,
+        layouts.slot_number,
         layouts.card_slices,
         layouts.slot_fraction,
         minutes.source,
@@ -134,13 +142,10 @@ by_slot as (
 
 several_sources as (
 
-    select
-        cluster,
-        slot_id
-
+    select slot_number
     from by_slot
-    group by cluster, slot_id
-    having count(distinct source) > 1
+    group by slot_number
+    having min(source) <> max(source)
 
 ),
 
@@ -148,12 +153,10 @@ rivals as (
 
     select
         by_slot.*,
-        max(by_slot.covered_us) over (
-            partition by by_slot.cluster, by_slot.slot_id, by_slot.bucket_start_at
-        ) as best_covered_us
+        max(by_slot.covered_us) over (partition by by_slot.slot_number, by_slot.bucket_start_at) as best_covered_us
 
     from by_slot
-    inner join several_sources on by_slot.cluster = several_sources.cluster and by_slot.slot_id = several_sources.slot_id
+    inner join several_sources on by_slot.slot_number = several_sources.slot_number
 
 ),
 
@@ -162,7 +165,7 @@ ranked_rivals as (
     select
         rivals.*,
         row_number() over (
-            partition by cluster, slot_id, bucket_start_at
+            partition by slot_number, bucket_start_at
             order by
                 case when covered_us > 0 and 2 * covered_us >= best_covered_us then 0 else 1 end nulls last,
                 signal nulls last,
@@ -178,8 +181,8 @@ chosen as (
 
     select by_slot.*
     from by_slot
-    left join several_sources on by_slot.cluster = several_sources.cluster and by_slot.slot_id = several_sources.slot_id
-    where several_sources.slot_id is null
+    left join several_sources on by_slot.slot_number = several_sources.slot_number
+    where several_sources.slot_number is null
 
     union all
 
@@ -211,12 +214,8 @@ priced as (
         date_trunc('minute', chosen.bucket_start_at) as minute_start_at,
         chosen.bucket_start_at,
         chosen.bucket_end_at,
-        chosen.cluster,
-        chosen.node,
-        chosen.gpu_id,
-        chosen.slot_id,
+        chosen.slot_number,
         chosen.slot_fraction,
-        chosen.is_stale,
         chosen.covered_us,
         case when chosen.covered_us > 0 then chosen.idle_us else 0 end as idle_us,
         case when chosen.covered_us > 0 then chosen.idle_0_us else 0 end as idle_0_us,

@@ -1,0 +1,1 @@
+"""How long landing and building take, as ratios to DuckDB's own scan of the same Parquet in the same run."""
