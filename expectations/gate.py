@@ -46,7 +46,7 @@ def judge(home: Home) -> Verdict:
             build = last_build(connection)
             tables = tables_of(connection)
             has_facts = any(
-                connection.execute(f"select 1 from {table.name} limit 1").fetchone() for table in tables if table.name in FACTS
+                connection.execute(f"select 1 from {table.name} limit 1").fetchall() for table in tables if table.name in FACTS
             )
         if build is None:
             raise NothingBuiltError("no build has ended yet: run `python -m warehouse build`")

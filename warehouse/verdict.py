@@ -79,11 +79,11 @@ def last_build(connection: duckdb.DuckDBPyConnection) -> Build | None:
     newest = connection.execute(
         """select build_id, started_at, finished_at, status, version, data_through_at, is_full_refresh
         from control.builds order by coalesce(finished_at, started_at) desc nulls last, build_id desc limit 1"""
-    ).fetchone()
-    if newest is None:
+    ).fetchall()
+    if not newest:
         return None
-    build_id, started_at, finished_at, status, version, data_through_at, is_full_refresh = newest
-    begun = connection.execute("select max(build_id) from control.build_window").fetchone() if "build_window" in tables else None
+    build_id, started_at, finished_at, status, version, data_through_at, is_full_refresh = newest[0]
+    begun = connection.execute("select build_id from control.build_window").fetchall() if "build_window" in tables else []
     return Build(
         build_id=build_id,
         started_at=started_at,
@@ -92,7 +92,7 @@ def last_build(connection: duckdb.DuckDBPyConnection) -> Build | None:
         version=version,
         data_through_at=data_through_at,
         is_full_refresh=is_full_refresh,
-        is_finished=begun is None or begun[0] in (None, build_id),
+        is_finished=begun in ([], [(build_id,)]),
     )
 
 
