@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +95,13 @@ def build(home: Home, window: Window = EVERYTHING, *, full_refresh: bool = False
 
 
 def project_version() -> str:
-    """A hash of the dbt project and the landing shape: when rules change, every day is built anew."""
+    """The software's version with a hash of its rules (dbt project, landing shape): when they change, all days are built anew."""
     digest = hashlib.sha256()
     suffixes = {".sql", ".yml", ".csv", ".md"}
     files = [path for path in DBT_PROJECT.rglob("*") if path.suffix in suffixes and not _is_artifact(path)]
     for path in [*sorted(files), Path(__file__).with_name("landing_shape.py"), Path(__file__).with_name("control.py")]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return f"{metadata.version('gpu-net')}+{digest.hexdigest()[:12]}"
 
 
 def _is_artifact(path: Path) -> bool:

@@ -67,11 +67,11 @@ _SCHEMA = (
 
 
 def interrupted_build(connection: duckdb.DuckDBPyConnection) -> Interrupted:
-    row = connection.execute(
+    rows = connection.execute(
         """select is_full_refresh from control.build_window
         where build_id not in (select build_id from control.builds)"""
-    ).fetchone()
-    return Interrupted(row is not None, bool(row and row[0]))
+    ).fetchall()
+    return Interrupted(bool(rows), any(row[0] for row in rows))
 
 
 def has_pending_days(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -46,7 +46,7 @@
     concat_ws(
         ',',
         nullif(runs.flag, ''),
-        nullif(trim(both ',' from exact.flags), ''),
+        flags.flags,
         case
             when
                 runs.ended_at is not null

@@ -31,6 +31,7 @@ followed as (
         sightings.*,
         md5(concat_ws(
             '|',
+            cluster,
             node,
             coalesce(pci_bus_id, ''),
             coalesce(cast(gpu_index as varchar), ''),
@@ -41,6 +42,7 @@ followed as (
         )) as fingerprint,
         lag(md5(concat_ws(
             '|',
+            cluster,
             node,
             coalesce(pci_bus_id, ''),
             coalesce(cast(gpu_index as varchar), ''),
@@ -48,7 +50,7 @@ followed as (
             coalesce(driver_version, ''),
             gpu_model,
             mig_layout
-        ))) over (partition by cluster, gpu_id order by seen_at nulls last) as fingerprint_before
+        ))) over (partition by gpu_id order by seen_at nulls last, cluster nulls last) as fingerprint_before
 
     from sightings
 
@@ -64,7 +66,7 @@ changes as (
 select
     gpu_id,
     seen_at as valid_from_at,
-    lead(seen_at) over (partition by cluster, gpu_id order by seen_at nulls last) as valid_to_at,
+    lead(seen_at) over (partition by gpu_id order by seen_at nulls last, cluster nulls last) as valid_to_at,
     cluster,
     node,
     pci_bus_id,

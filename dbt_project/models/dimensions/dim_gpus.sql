@@ -18,12 +18,19 @@ inventory as (
 
 ),
 
+sightings as (
+
+    select * from {{ ref('int_gpu_sightings') }}
+
+),
+
 layouts as (
 
     select * from {{ ref('int_gpu_layouts') }}
 
 ),
 
+-- a device that one inventory record names, and nothing else, has no time in inventory and is known all the same
 seen as (
 
     select
@@ -33,7 +40,11 @@ seen as (
         min(started_at) as first_seen_at,
         max(ended_at) as last_seen_at
 
-    from inventory_spans
+    from (
+        select cluster, gpu_id, node, started_at, ended_at from inventory_spans
+        union all
+        select cluster, gpu_id, node, seen_from_at as started_at, seen_until_at as ended_at from sightings
+    ) as spans_and_instants
     group by cluster, gpu_id
 
 ),
@@ -101,7 +112,10 @@ described as (
         known.first_seen_at,
         known.last_seen_at,
         coalesce(slots.slot_count, 1) as slot_count,
-        known.is_implied
+        known.is_implied,
+        row_number() over (
+            partition by known.gpu_id order by known.last_seen_at desc nulls last, known.cluster nulls last
+        ) as cluster_rank
 
     from known
     left join told on known.cluster = told.cluster and known.gpu_id = told.gpu_id
@@ -109,4 +123,6 @@ described as (
 
 )
 
-select * from described
+-- a card that moved to another cluster is where it was last seen
+select * exclude (cluster_rank) from described
+where cluster_rank = 1

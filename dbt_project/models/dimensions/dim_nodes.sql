@@ -18,9 +18,20 @@ inventory as (
 
 ),
 
+-- also the nodes that a card has left since
+device_hours as (
+
+    select * from {{ ref('int_device_hours') }}
+
+),
+
 names as (
 
     select cluster, node from gpus
+    union
+    select cluster, node from device_hours
+    union
+    select cluster, node from inventory
     union
     select cluster, node from nodes
 

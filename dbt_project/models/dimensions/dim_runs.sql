@@ -16,10 +16,20 @@ exact as (
 
     select
         run_id,
-        min(assignment_method) as assignment_method,
-        {{ joined_text('distinct flag', 'flag') }} as flags
+        min(assignment_method) as assignment_method
 
     from {{ ref('int_holds_exact') }}
+    group by run_id
+
+),
+
+flags as (
+
+    select
+        run_id,
+        {{ joined_text('distinct flag', 'flag') }} as flags
+
+    from {{ ref('int_run_flags') }}
     group by run_id
 
 ),
@@ -61,6 +71,7 @@ described as (
     from runs
     left join held on runs.run_id = held.run_id
     left join exact on runs.run_id = exact.run_id
+    left join flags on runs.run_id = flags.run_id
 
 ),
 

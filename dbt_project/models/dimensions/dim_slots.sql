@@ -12,19 +12,27 @@ gpus as (
 
 ),
 
--- of several layouts that name a slot the latest describes it
+-- of several layouts that name a slot the latest describes it, of the cluster in which its device was last seen if
+-- that cluster knows the slot
 latest as (
 
     select
-        cluster,
-        slot_id,
-        gpu_id,
-        mig_profile,
-        slot_fraction,
-        is_stranded,
-        row_number() over (partition by cluster, slot_id order by valid_from_at desc nulls last) as layout_rank
+        layouts.cluster,
+        layouts.slot_id,
+        layouts.gpu_id,
+        layouts.mig_profile,
+        layouts.slot_fraction,
+        layouts.is_stranded,
+        row_number() over (
+            partition by layouts.slot_id
+            order by
+                case when layouts.cluster = gpus.cluster then 0 else 1 end nulls last,
+                layouts.valid_from_at desc nulls last,
+                layouts.cluster nulls last
+        ) as layout_rank
 
     from layouts
+    inner join gpus on layouts.gpu_id = gpus.gpu_id
 
 ),
 
