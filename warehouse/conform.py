@@ -127,11 +127,13 @@ def _typed(column: Column, frame: pl.DataFrame, null_text: bool) -> _Typed:
     if raw.dtype == pl.String:
         raw = _trimmed(raw, null_text)
     kind = column.kind
-    if kind in ("reading", "reading_integer") and (raw.dtype.is_decimal() or raw.dtype == pl.Boolean):
-        raw = raw.cast(pl.Float64)
-    if kind in ("reading", "reading_integer") and (raw.dtype == pl.String or _is_plain_number(raw)):
-        series, bad, gaps = read_readings(column, raw)
-        return _Typed(series, bad, gaps)
+    if kind in ("reading", "reading_integer"):
+        if raw.dtype.is_decimal() or raw.dtype == pl.Boolean:
+            raw = raw.cast(pl.Float64)
+        elif raw.dtype != pl.String and not _is_plain_number(raw):
+            texts = [None if value is None else str(value).encode("utf-8", "replace").decode() for value in raw.to_list()]
+            raw = _trimmed(pl.Series(texts, dtype=pl.String), null_text)
+        return _Typed(*read_readings(column, raw))
     if kind == "timestamp":
         if isinstance(raw.dtype, pl.Datetime | pl.Date):
             return _instants(raw)

@@ -164,15 +164,13 @@ def _node_list(value: Any) -> str:
         raise ValueError(f"{value!r} is no node list: {error}") from None
 
 
-#: kind of a column → how one value of it is read
+#: kind of a column → how one value of it is read; readings of a device are read by `warehouse.readings`
 PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "text": _text,
     "user": lambda value: pseudonym(_text(value) or ""),
     "node_list": _node_list,
     "json": _json,
     "integer": _integer,
-    "reading": _double,
-    "reading_integer": _integer,
     "double": _double,
     "boolean": _boolean,
     "money": _money,
