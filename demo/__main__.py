@@ -1,4 +1,7 @@
-"""`make demo`: land the made-up fleet, build, gate and publish it by running the project's DAGs, print the first screen."""
+"""`make demo`: land the made-up fleet, build, gate and publish it by running the project's DAGs, print the first screen.
+
+python -m demo [FOLDER]    everything it writes is below FOLDER (.demo), whose `data` is a GPU_NET_HOME
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rich.console import Console
@@ -17,8 +21,6 @@ from rich.console import Console
 from dags.local.airflow_home import PROJECT_ROOT, adopt, prepare_database
 from dags.local.runs import load_dags, run, succeeded
 
-DEMO = PROJECT_ROOT / ".demo"
-LOG = DEMO / "demo.log"
 #: in the log: where a task's exception begins, and a line of Airflow's own
 FAILURE = re.compile(r"airflow\.sdk\.exceptions\.Airflow\w*Exception: ")
 AIRFLOW_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
@@ -29,24 +31,25 @@ DAGS = {
 }
 
 
-def main() -> None:
-    """Run the demo; exit 1, with the last lines of the log, where a DAG run does not succeed."""
+def main(folder: Path = PROJECT_ROOT / ".demo") -> None:
+    """Run the demo; exit 1, with what the failed task said, where a DAG run does not succeed."""
     started = float(os.environ.get("GPU_NET_STARTED_AT") or time.time())
-    shutil.rmtree(DEMO / "data", ignore_errors=True)
-    (DEMO / "data").mkdir(parents=True)
+    data, log = folder / "data", folder / "demo.log"
+    shutil.rmtree(data, ignore_errors=True)
+    data.mkdir(parents=True)
     for name in [name for name in os.environ if name.startswith("GPU_NET_")]:
         del os.environ[name]
-    os.environ["GPU_NET_HOME"] = str(DEMO / "data")
-    adopt(DEMO / "airflow")
+    os.environ["GPU_NET_HOME"] = str(data)
+    adopt(folder / "airflow")
     console = Console(file=os.fdopen(os.dup(1), "w"), soft_wrap=True)
     console.print("GPU Net demo: 12 GPUs, 2 clusters, 2026-11-02 to 2026-11-04, made up; nothing leaves this machine")
-    with _into_log(), console.status("") as status:
+    with _into(log), console.status("") as status:
         with _step(console, status, "write the fleet's files"):
             from demo import landing_files, native_text
 
-            landing_files.write(DEMO / "data" / "incoming")
-            native_text.write(DEMO / "data" / "incoming")
-        with _step(console, status, "start Airflow (one process, its database in .demo/airflow)"):
+            landing_files.write(data / "incoming")
+            native_text.write(data / "incoming")
+        with _step(console, status, "start Airflow (one process, its own database)"):
             prepare_database()
             dags = load_dags()
         for dag_id, purpose in DAGS.items():
@@ -55,17 +58,17 @@ def main() -> None:
             console.print("    " + ", ".join(f"{task} {state}" for task, state in states.items()))
             if not succeeded(states):
                 status.stop()
-                _give_up(console)
+                _give_up(console, log)
     _show(console)
-    console.print(f"\nlog: {LOG.relative_to(PROJECT_ROOT)}; total time {time.time() - started:.0f} s")
+    console.print(f"\nlog: {log}; total time {time.time() - started:.0f} s")
 
 
 @contextmanager
-def _into_log() -> Iterator[None]:
-    """Send everything that Airflow, dbt and the commands print to the log."""
+def _into(path: Path) -> Iterator[None]:
+    """Send everything that Airflow, dbt and the commands print to the log at `path`."""
     saved = os.dup(1), os.dup(2)
     sys.stdout.flush()
-    with LOG.open("wb") as log:
+    with path.open("wb") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
     try:
@@ -85,13 +88,13 @@ def _step(console: Console, status: Any, name: str) -> Iterator[None]:
     console.print(f"  {name}: {time.monotonic() - started:.1f} s")
 
 
-def _give_up(console: Console) -> NoReturn:
+def _give_up(console: Console, log: Path) -> NoReturn:
     """Print what the failed task said, without what Airflow said around it."""
-    lines = LOG.read_text(errors="replace").splitlines()
+    lines = log.read_text(errors="replace").splitlines()
     begins = max((number for number, line in enumerate(lines) if FAILURE.match(line)), default=max(0, len(lines) - 40))
     said = list(takewhile(lambda line: not AIRFLOW_LINE.match(line), lines[begins:]))
     console.print("\n".join(said), markup=False, highlight=False)
-    console.print(f"\nthe demo did not get to its end; the whole log: {LOG}")
+    console.print(f"\nthe demo did not get to its end; the whole log: {log}")
     sys.exit(1)
 
 
@@ -105,4 +108,4 @@ def _show(console: Console) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*(Path(argument).absolute() for argument in sys.argv[1:2]))

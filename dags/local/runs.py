@@ -5,13 +5,10 @@ python -m dags.local.runs AIRFLOW_HOME DAG_ID…    run them one after the other
 
 from __future__ import annotations
 
-import json
-import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from dags.local.airflow_home import DAGS_FOLDER, adopt, prepare_database
+from dags.local.airflow_home import DAGS_FOLDER
 
 
 def load_dags() -> dict[str, Any]:
@@ -36,20 +33,3 @@ def run(dag: Any) -> dict[str, str]:
 def succeeded(states: dict[str, str]) -> bool:
     """Whether every task did its work, or had none."""
     return set(states.values()) <= {"success", "skipped"}
-
-
-def main(airflow_home: str, *dag_ids: str) -> int:
-    adopt(Path(airflow_home).absolute())
-    prepare_database()
-    dags = load_dags()
-    results = {}
-    for dag_id in dag_ids:
-        results[dag_id] = run(dags[dag_id])
-        if not succeeded(results[dag_id]):
-            break
-    print(json.dumps(results))
-    return 0 if all(map(succeeded, results.values())) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
