@@ -80,8 +80,8 @@ cards_in_force as (
         row_number() over (
             partition by card_keys.hour_start_at, card_keys.cluster, card_keys.gpu_model, card_keys.provider
             order by
-                case when rate_cards.cluster is not null then 0 else 1 end,
-                case when rate_cards.provider_key is not null then 0 else 1 end,
+                case when rate_cards.cluster is not null then 0 else 1 end nulls last,
+                case when rate_cards.provider_key is not null then 0 else 1 end nulls last,
                 rate_cards.valid_from_at desc nulls last,
                 rate_cards.landed_at desc nulls last,
                 rate_cards.currency nulls last
