@@ -51,7 +51,7 @@ def _lines(connection: duckdb.DuckDBPyConnection, table: str) -> str:
     """A query of one text per row of the table."""
     described = [(row[0], row[1]) for row in connection.execute(f"describe main.{table}").fetchall()]
     cells = [
-        f"coalesce(cast({f'round({name}, 9)' if kind in ('DOUBLE', 'FLOAT') else name} as varchar), 'null')"
+        f"""coalesce(cast({f'round("{name}", 9)' if kind in ("DOUBLE", "FLOAT") else f'"{name}"'} as varchar), 'null')"""
         for name, kind in sorted(described)
         if not NOT_CONTENT.search(name)
     ]
