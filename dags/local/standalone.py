@@ -25,7 +25,7 @@ PID_FILE = AIRFLOW_HOME / "standalone.json"
 LOG_FILE = AIRFLOW_HOME / "standalone.log"
 PASSWORDS = AIRFLOW_HOME / "simple_auth_manager_passwords.json.generated"
 
-START_SECONDS = 180
+START_SECONDS = 300
 STOP_SECONDS = 10
 
 
