@@ -71,17 +71,3 @@
     min(case when xid = 79 then interval_start_at end) as lost_at,
     max(case when activity is null then missing end) as missing
 {%- endmacro -%}
-
-{#- Whether any device was ever told to be lost: where none was, no sample has to be looked at for it. -#}
-{%- macro any_device_lost() -%}
-    {%- set minutes = ref('int_gpu_minutes_rolled_up') -%}
-    {%- set inventory = ref('stg_landing__gpu_inventory') -%}
-    {%- if execute -%}
-        {%- set found = run_query(
-            "select exists (select 1 from " ~ minutes ~ " where lost_at is not null)"
-            ~ " or exists (select 1 from " ~ inventory ~ " where is_lost)"
-        ).columns[0].values()[0] -%}
-        {{ return(found) }}
-    {%- endif -%}
-    {{ return(false) }}
-{%- endmacro -%}

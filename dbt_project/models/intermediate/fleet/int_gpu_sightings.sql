@@ -28,9 +28,9 @@ instants as (
         node,
         gpu_uuid as gpu_id,
         first_start_at as seen_from_at,
-        -- the readings of a minute are about of one length
-        {{ plus_microseconds('first_start_at', reading_us) }} as first_seen_until_at,
-        {{ plus_microseconds('last_end_at', '-' ~ reading_us) }} as last_seen_from_at,
+        -- whole readings of a minute are about of one length; those that were cut have kept their own ends
+        coalesce(first_reading_until_at, {{ plus_microseconds('first_start_at', reading_us) }}) as first_seen_until_at,
+        coalesce(last_reading_from_at, {{ plus_microseconds('last_end_at', '-' ~ reading_us) }}) as last_seen_from_at,
         last_end_at as seen_until_at
 
     from minutes

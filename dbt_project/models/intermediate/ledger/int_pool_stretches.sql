@@ -85,8 +85,8 @@ pool_hours as (
 
 ),
 
--- the time that a device may be given to the pool: in service, not exactly held
-available as (
+-- the time that a device may be given to the pool, whatever else changes on its node meanwhile
+available_pieces as (
 
     select
         pool_hours.cluster,
@@ -105,6 +105,52 @@ available as (
             and states.started_at < pool_hours.hour_start_at + interval 1 hour
             and states.ended_at > pool_hours.hour_start_at
     where states.state not in ('down', 'maintenance', 'lost')
+
+),
+
+available_marked as (
+
+    select
+        available_pieces.*,
+        case
+            when
+                started_at <= lag(ended_at) over (
+                    partition by cluster, node, hour_start_at, gpu_id order by started_at nulls last
+                )
+                then 0
+            else 1
+        end as begins
+
+    from available_pieces
+
+),
+
+available_numbered as (
+
+    select
+        available_marked.*,
+        sum(begins) over (
+            partition by cluster, node, hour_start_at, gpu_id
+            order by started_at nulls last
+            rows between unbounded preceding and current row
+        ) as piece_number
+
+    from available_marked
+
+),
+
+available as (
+
+    select
+        cluster,
+        node,
+        hour_start_at,
+        gpu_id,
+        min(started_at) as started_at,
+        max(ended_at) as ended_at
+
+    from available_numbered
+    group by cluster, node, hour_start_at, gpu_id, piece_number
 
 ),
 

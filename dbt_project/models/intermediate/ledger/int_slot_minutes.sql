@@ -39,21 +39,26 @@ edges as (
 
 ),
 
+-- a bucket that lies wholly out of service has no time in service, not a whole minute of it
 edge_minutes as (
 
     select
         minutes.slot_number,
         minutes.bucket_start_at,
-        cast(sum({{ microseconds_between(
-            'greatest(spans.started_at, minutes.bucket_start_at)', 'least(spans.ended_at, minutes.bucket_end_at)'
-        ) }}) as bigint) as service_us
+        -- greatest() and least() pass over nulls: without a span there is nothing to measure
+        cast(sum(case
+            when spans.started_at is null then 0
+            else {{ microseconds_between(
+                'greatest(spans.started_at, minutes.bucket_start_at)', 'least(spans.ended_at, minutes.bucket_end_at)'
+            ) }}
+        end) as bigint) as service_us
 
     from minutes
     inner join edges
         on
             minutes.slot_number = edges.slot_number
             and minutes.minute_start_at = edges.minute_start_at
-    inner join spans
+    left join spans
         on
             minutes.slot_number = spans.slot_number
             and minutes.usage_date = spans.usage_date

@@ -87,7 +87,7 @@ ownerless as (
         cluster,
         'other' as scheduler,
         job_id,
-        'unknown' as workload_id,
+        cluster || '/-/unknown' as workload_id,
         'unknown' as workload,
         '-' as namespace,
         'unknown' as application,

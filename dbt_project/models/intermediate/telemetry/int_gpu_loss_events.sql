@@ -6,9 +6,10 @@
 
 with
 
-minutes as (
+samples as (
 
-    select * from {{ ref('int_gpu_minutes_rolled_up') }}
+    select * from {{ ref('stg_landing__gpu_samples') }}
+    where {{ in_sample_partitions(only_rolled_up=false) }}
 
 ),
 
@@ -18,24 +19,25 @@ inventory as (
 
 ),
 
-samples as (
-
-    select * from {{ ref('stg_landing__gpu_samples') }}
-    where {{ in_sample_partitions(only_rolled_up=false) if any_device_lost() else 'false' }}
-
-),
-
 lost_devices as (
 
     select distinct cluster, gpu_uuid
-    from minutes
-    where lost_at is not null
+    from samples
+    where xid = 79
 
     union
 
     select distinct cluster, gpu_uuid
     from inventory
     where is_lost
+
+    {% if is_incremental() %}
+    union
+
+    select distinct cluster, gpu_id as gpu_uuid
+    from {{ this }}
+    where is_lost
+    {% endif %}
 
 ),
 

@@ -1,6 +1,6 @@
 -- The one place that touches samples. Samples that need no cutting are added up as they are; of the others, repeats
 -- are dropped (the one landed last stands), each is cut at the next one's start, and split at minutes and at the
--- instants where its node's state changes, so that time out of service never mixes with time in service.
+-- instants where its node's state changes or its device is lost and found, so that time out of service never mixes with time in service.
 
 {{ config(materialized='incremental', incremental_strategy='replace_days', meta={'days': 'rolled_up'}) }}
 
@@ -23,6 +23,12 @@ node_states as (
 
     select * from {{ ref('int_node_states_resolved') }}
     where state in ('down', 'maintenance', 'drained')
+
+),
+
+loss_events as (
+
+    select * from {{ ref('int_gpu_loss_events') }}
 
 ),
 
@@ -53,8 +59,6 @@ to_be_cut as (
 
     select
         series.series_number,
-        series.cluster,
-        series.node,
         samples.interval_start_at,
         {{ plus_microseconds('samples.interval_start_at', 'samples.interval_ms * 1000') }} as interval_end_at,
         {{ sample_readings('samples') }},
@@ -103,40 +107,55 @@ in_minutes as (
 
 ),
 
-state_changes as (
+service_changes as (
 
-    select distinct
-        cluster,
-        node,
-        changed_at
+    select
+        series.series_number,
+        node_states.started_at as changed_at
 
-    from (
-        select cluster, node, started_at as changed_at from node_states
-        union all
-        select cluster, node, ended_at as changed_at from node_states
-    ) as both_ends
+    from series
+    inner join node_states on series.cluster = node_states.cluster and series.node = node_states.node
+
+    union
+
+    select
+        series.series_number,
+        node_states.ended_at as changed_at
+
+    from series
+    inner join node_states on series.cluster = node_states.cluster and series.node = node_states.node
+
+    union
+
+    select
+        series.series_number,
+        loss_events.told_at as changed_at
+
+    from series
+    inner join loss_events on series.cluster = loss_events.cluster and series.gpu_uuid = loss_events.gpu_id
 
 ),
 
--- a minute in which the node's state changes is several buckets
+-- a minute in which service changes is several buckets
 buckets as (
 
     select
-        cluster,
-        node,
+        series_number,
         minute_start_at,
         bucket_start_at,
         coalesce(
-            lead(bucket_start_at) over (partition by cluster, node, minute_start_at order by bucket_start_at nulls last),
+            lead(bucket_start_at) over (
+                partition by series_number, minute_start_at order by bucket_start_at nulls last
+            ),
             minute_start_at + interval 1 minute
         ) as bucket_end_at
 
     from (
-        select cluster, node, date_trunc('minute', changed_at) as minute_start_at, changed_at as bucket_start_at
-        from state_changes
+        select series_number, date_trunc('minute', changed_at) as minute_start_at, changed_at as bucket_start_at
+        from service_changes
         union
-        select cluster, node, date_trunc('minute', changed_at), date_trunc('minute', changed_at)
-        from state_changes
+        select series_number, date_trunc('minute', changed_at), date_trunc('minute', changed_at)
+        from service_changes
     ) as bucket_starts
 
 ),
@@ -151,8 +170,7 @@ in_buckets as (
     from in_minutes
     left join buckets
         on
-            in_minutes.cluster = buckets.cluster
-            and in_minutes.node = buckets.node
+            in_minutes.series_number = buckets.series_number
             and in_minutes.minute_start_at = buckets.minute_start_at
             and in_minutes.interval_start_at < buckets.bucket_end_at
             and in_minutes.interval_end_at > buckets.bucket_start_at
@@ -168,6 +186,8 @@ cut_readings as (
         greatest(interval_start_at, bucket_start_at) as interval_start_at,
         least(interval_end_at, bucket_end_at) as interval_end_at,
         {{ microseconds_between('greatest(interval_start_at, bucket_start_at)', 'least(interval_end_at, bucket_end_at)') }} as us,
+        interval_start_at as reading_from_at,
+        interval_end_at as reading_until_at,
         interval_start_at >= bucket_start_at as is_start,
         activity,
         signal,
@@ -189,7 +209,9 @@ summed as (
         series_number,
         bucket_start_at,
         bucket_start_at + interval 1 minute as bucket_end_at,
-        {{ sample_sums() }}
+        {{ sample_sums() }},
+        cast(null as timestamp) as first_reading_until_at,
+        cast(null as timestamp) as last_reading_from_at
 
     from whole_readings
     group by series_number, bucket_start_at
@@ -200,7 +222,9 @@ summed as (
         series_number,
         bucket_start_at,
         bucket_end_at,
-        {{ sample_sums() }}
+        {{ sample_sums() }},
+        min_by(reading_until_at, reading_from_at) as first_reading_until_at,
+        max(reading_from_at) as last_reading_from_at
 
     from cut_readings
     group by series_number, bucket_start_at, bucket_end_at

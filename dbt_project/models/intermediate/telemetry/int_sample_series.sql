@@ -1,5 +1,5 @@
 -- The series of samples of the days to roll up, and which of them need cutting before they can be added up: a reading
--- that repeats, overlaps the next, straddles a minute, or lies on a node whose state changes that day. A collector on
+-- that repeats, overlaps the next, straddles a minute, or is of a device that was lost or whose node changes its state. A collector on
 -- an exact grid has none, and its samples are then touched once, in the roll-up.
 
 {{ config(materialized='table') }}
@@ -27,6 +27,14 @@ boundaries as (
     select distinct cluster, node
     from {{ ref('int_node_states_resolved') }}
     where state in ('down', 'maintenance', 'drained')
+
+),
+
+lost_devices as (
+
+    select distinct cluster, gpu_id
+    from {{ ref('int_gpu_loss_events') }}
+    where is_lost
 
 ),
 
@@ -80,11 +88,14 @@ flagged as (
 
     select
         series.*,
-        irregular.series_number is not null or boundaries.node is not null as needs_cutting
+        irregular.series_number is not null
+            or boundaries.node is not null
+            or lost_devices.gpu_id is not null as needs_cutting
 
     from series
     left join irregular on series.series_number = irregular.series_number
     left join boundaries on series.cluster = boundaries.cluster and series.node = boundaries.node
+    left join lost_devices on series.cluster = lost_devices.cluster and series.gpu_uuid = lost_devices.gpu_id
 
 )
 
