@@ -113,7 +113,7 @@ def code_of(sql: str) -> str:
     return sql
 
 
-def every_model() -> Any:
+def every_model() -> pytest.MarkDecorator:
     return pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
 
 
