@@ -64,8 +64,9 @@ _QUERIES = {
     "gpu_samples": f"""
         select 'bench' as cluster, {_NODE} as node, {_GPU} as gpu_uuid, (g % {{per_node}})::bigint as gpu_index,
             timestamp '{{day}}' + to_seconds(s * {{interval}}) as interval_start_at, {{interval}}000::bigint as interval_ms,
-            case (hash(g, s * {{interval}} // 600) % 3) when 0 then 0.0 when 1 then 0.2 + 0.1 * {_NOISE} else 0.9 * {_NOISE} + 0.1 end
-                as sm_active_ratio,
+            case (hash(g, s * {{interval}} // 600) % 3)
+                when 0 then 0.0 when 1 then 0.2 + 0.1 * {_NOISE} else 0.9 * {_NOISE} + 0.1
+            end as sm_active_ratio,
             {_NOISE} as gpu_utilization_ratio, 20000000000 + (hash(g) % 50000000000)::bigint as memory_used_bytes,
             85520809984::bigint as memory_total_bytes, 90 + 6 * (hash(g, s, 1) % 100000) / 1000.0 as power_watts,
             (40 + hash(g, s // 6) % 30)::double as temperature_celsius, (1400 + hash(g, s // 4) % 580)::double as sm_clock_mhz,

@@ -21,7 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 LANDED, FAILED, WRONG_USAGE, QUARANTINED = 0, 1, 2, 4
 
 
-class SourceFailed(Exception):
+class SourceFailedError(Exception):
     """The source could not be read; the message says what to do about it."""
 
 
@@ -67,10 +67,10 @@ def landing() -> Landing:
 
 @contextmanager
 def source(name: str, *, cluster: str | None, inputs: tuple[Path, ...] | list[Path] = ()) -> Iterator[None]:
-    """Turn a `SourceFailed` or an unreadable file into an outcome record, one line on stderr and exit code 1."""
+    """Turn a `SourceFailedError` or an unreadable file into an outcome record, one line on stderr and exit code 1."""
     try:
         yield
-    except (SourceFailed, OSError) as error:
+    except (SourceFailedError, OSError) as error:
         landing().record_failure(name, str(error), cluster=cluster, inputs=[str(path) for path in inputs])
         click.echo(f"{name}: {error}", err=True)
         sys.exit(FAILED)

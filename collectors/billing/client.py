@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from collectors.billing.parse import Bill, parse_csv, parse_parquet
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 
 
 def read_bill(path: Path) -> Bill:
-    """One file of a bill, CSV (plain or gzip) or Parquet; SourceFailed where it is neither or no FOCUS bill."""
+    """One file of a bill, CSV (plain or gzip) or Parquet; SourceFailedError where it is neither or no FOCUS bill."""
     if _head(path) == b"PAR1":
         return parse_parquet(path, path.name)
     with _open(path) as binary, io.TextIOWrapper(binary, _encoding(path), errors="surrogateescape", newline="") as text:
@@ -35,7 +35,7 @@ def _hash(path: Path) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise SourceFailed(f"{path.name}: the gzip data is broken ({error}); fetch it again") from error
+        raise SourceFailedError(f"{path.name}: the gzip data is broken ({error}); fetch it again") from error
     return digest.hexdigest()
 
 

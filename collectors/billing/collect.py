@@ -14,7 +14,7 @@ from collectors.billing.client import content_hash, read_bill
 from collectors.billing.deliveries import delivery_time, landed_deliveries
 from collectors.billing.parse import Bill, newest_usage_end, rounded_providers
 from collectors.billing.schema import TABLE
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 from warehouse.conform import Reject, conform
 from warehouse.landing import CollectionOutcome, Landing
 
@@ -34,7 +34,7 @@ def collect(
     lines = pl.concat([bill.frame for bill in bills], how="diagonal_relaxed") if len(bills) > 1 else bills[0].frame
     reaches = newest_usage_end(lines)
     if reaches is None:
-        raise SourceFailed(
+        raise SourceFailedError(
             f"{', '.join(bill.file for bill in bills)}: no line with a readable ChargePeriodEnd; is the bill empty?"
         )
     if delivered_at is None:

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from collectors.billing.schema import ALLOWED, COLUMNS, INSTANTS, Header, focus_name, read_header
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 from warehouse.conform import MALFORMED, Reject, parse_instant, redact
 
 #: a tag cell may be long; more than this is no cell
@@ -46,7 +46,7 @@ class Bill:
 
 
 def parse_csv(text: Iterable[str], file: str) -> Bill:
-    """A FOCUS CSV. Raises SourceFailed where the header lacks columns that FOCUS requires, or the text ends early.
+    """A FOCUS CSV. Raises SourceFailedError where the header lacks columns that FOCUS requires, or the text ends early.
 
     A part of a bill would replace all of an earlier delivery, so a file that cannot be read to its end is not landed.
     """
@@ -59,11 +59,11 @@ def parse_csv(text: Iterable[str], file: str) -> Bill:
         rejects: list[Reject] = []
         pieces = [_piece(header, rows) for rows in _batches(_rows(reader, names, header, file, rejects))]
     except StopIteration:
-        raise SourceFailed(f"{file}: the file is empty; a FOCUS bill begins with a header of column names") from None
+        raise SourceFailedError(f"{file}: the file is empty; a FOCUS bill begins with a header of column names") from None
     except csv.Error as error:
-        raise SourceFailed(f"{file}: no readable CSV header ({error})") from error
+        raise SourceFailedError(f"{file}: no readable CSV header ({error})") from error
     except (OSError, EOFError, zlib.error, UnicodeError) as error:
-        raise SourceFailed(f"{file}: cannot be read to its end ({error}); fetch it again") from error
+        raise SourceFailedError(f"{file}: cannot be read to its end ({error}); fetch it again") from error
     return _finish(Bill(file, pl.concat(pieces or [_piece(header, [])]), rejects), header)
 
 
@@ -74,7 +74,7 @@ def parse_parquet(path: Path, file: str) -> Bill:
         _require(header, file)
         whole = pl.read_parquet(path, columns=sorted(header.positions.values()))
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise SourceFailed(f"{file}: no readable Parquet file ({error}); write it again") from error
+        raise SourceFailedError(f"{file}: no readable Parquet file ({error}); write it again") from error
     order = sorted(header.positions, key=lambda column: header.positions[column])
     frame = pl.DataFrame([_plain(whole.to_series(number).rename(column)) for number, column in enumerate(order)])
     return _finish(Bill(file, frame.with_row_index("line_number", offset=1)), header)
@@ -84,7 +84,7 @@ def _require(header: Header, file: str) -> None:
     if header.lacking:
         names = ", ".join(focus_name(column) for column in header.lacking)
         known = f"it has {len(header.positions)} FOCUS columns" if header.positions else "no column of it is FOCUS's"
-        raise SourceFailed(
+        raise SourceFailedError(
             f"{file}: not a FOCUS bill: it lacks {names} ({known}); export it as FOCUS 1.0 or later, "
             "or map it to the landing shape and use `python -m collectors import billing_lines`"
         )

@@ -10,7 +10,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 from collectors.dcgm.exposition import TEXT_LIMIT
 
 _ADDRESS = re.compile(r"(?P<scheme>https?://)(?:(?P<user>[^/?#]*)@)?(?P<rest>[^@]*)", re.IGNORECASE)
@@ -23,16 +23,20 @@ def read_file(path: Path) -> bytes:
 
 
 def fetch(url: str, timeout_seconds: float = 10.0) -> bytes:
-    """The body of a GET; SourceFailed says what to check. The text never holds the URL's credentials."""
+    """The body of a GET; SourceFailedError says what to check. The text never holds the URL's credentials."""
     shown = without_credentials(url)
     try:
         with urllib.request.urlopen(request(url), timeout=timeout_seconds) as response:
             body: bytes = response.read(TEXT_LIMIT + 1)
     except urllib.error.HTTPError as error:
-        raise SourceFailed(f"{shown}: answers {error.code} {error.reason}; the metrics usually are at :9400/metrics") from error
+        raise SourceFailedError(
+            f"{shown}: answers {error.code} {error.reason}; the metrics usually are at :9400/metrics"
+        ) from error
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
-        raise SourceFailed(f"{shown}: cannot be read ({reason}); is dcgm-exporter running there, and the port open?") from error
+        raise SourceFailedError(
+            f"{shown}: cannot be read ({reason}); is dcgm-exporter running there, and the port open?"
+        ) from error
     return body
 
 

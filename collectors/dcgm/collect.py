@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from collectors import command
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 from collectors.dcgm.client import fetch, read_file, without_credentials
 from collectors.dcgm.parse import OptionMissing, Scrapes, nodes_in_doubt, parse_scrape
 from collectors.dcgm.rows import SOURCE, blank_reason, fields_without_column, to_rows
@@ -32,16 +32,16 @@ def collect(
 ) -> CollectionOutcome:
     """Land samples, inventory and run evidence of `scrapes` (name, text, time read); one outcome for all of them.
 
-    One scrape that cannot be read is a reject of the landing; if none can, SourceFailed.
+    One scrape that cannot be read is a reject of the landing; if none can, SourceFailedError.
     """
     read = Scrapes()
-    failures: list[SourceFailed] = []
+    failures: list[SourceFailedError] = []
     for name, data, at in scrapes:
         try:
             read.extend(parse_scrape(data, name, at=at, node=node))
         except OptionMissing:
             raise
-        except SourceFailed as error:
+        except SourceFailedError as error:
             failures.append(error)
             read.rejects.append(Reject(name, None, MALFORMED, str(error)))
     if failures and len(failures) == len(scrapes):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 from collectors.dcgm.exposition import Sample, decode, read_samples
 from collectors.dcgm.schema import CARD_LEVEL, XID, XID_COUNT, field_name
 from warehouse.conform import MALFORMED, Reject
@@ -28,7 +28,7 @@ POD_ID_LABELS = ("exported_pod_uid", "pod_uid", "exported_uid", "uid")
 SLURM_JOB_LABEL = "hpc_job"
 
 
-class OptionMissing(SourceFailed):
+class OptionMissing(SourceFailedError):
     """The text leaves out something that an option can say; the message names the option."""
 
 
@@ -107,13 +107,13 @@ def is_no_node(name: str) -> bool:
 def parse_scrape(data: bytes, file: str, *, at: datetime | None = None, node: str | None = None) -> Scrapes:
     """The readings in one exporter text. A line's own time stands; lines without one were read `at`.
 
-    Raises SourceFailed where the text holds no DCGM sample, OptionMissing where time or node is not known.
+    Raises SourceFailedError where the text holds no DCGM sample, OptionMissing where time or node is not known.
     """
     samples, rejects = read_samples(decode(data, file), file)
     named = [(name, sample) for sample in samples if (name := field_name(sample.name))]
     if not named:
         found = f"{len(samples)} samples of other metrics" if samples else "no metrics text"
-        raise SourceFailed(f"{file}: no DCGM field in it ({found}); is it dcgm-exporter's /metrics, and does it see a GPU?")
+        raise SourceFailedError(f"{file}: no DCGM field in it ({found}); is it dcgm-exporter's /metrics, and does it see a GPU?")
     if at is None and any(sample.at is None for _, sample in named):
         raise OptionMissing(
             f"{file}: a scrape does not carry its time; give it with --at 2026-11-01T00:00:00Z (once per file, in their order), "

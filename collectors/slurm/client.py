@@ -10,7 +10,7 @@ from datetime import datetime
 
 from collectors.slurm.delimited import UNIT_SEPARATOR
 from collectors.slurm.fields import WANTED_FIELDS
-from collectors.slurm.records import SourceFailed
+from collectors.slurm.records import SourceFailedError
 
 #: a command that takes longer hangs, or its database does
 TIMEOUT_SECONDS = 600
@@ -56,12 +56,12 @@ def _run(command: Sequence[str]) -> bytes:
     try:
         done = subprocess.run(command, env=environment, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
     except FileNotFoundError:
-        raise SourceFailed(
+        raise SourceFailedError(
             f"{command[0]} is not here; run this where Slurm's commands are, or land a saved output: --sacct-file FILE"
         ) from None
     except subprocess.TimeoutExpired:
-        raise SourceFailed(f"{command[0]} did not answer in {TIMEOUT_SECONDS} s; ask for less: --since, --until") from None
+        raise SourceFailedError(f"{command[0]} did not answer in {TIMEOUT_SECONDS} s; ask for less: --since, --until") from None
     if done.returncode:
         message = done.stderr.decode("utf-8", "replace").strip() or "no message"
-        raise SourceFailed(f"{' '.join(command[:2])} failed ({done.returncode}): {message}; is slurmdbd up (sacctmgr ping)?")
+        raise SourceFailedError(f"{' '.join(command[:2])} failed ({done.returncode}): {message}; is slurmdbd up (sacctmgr ping)?")
     return done.stdout

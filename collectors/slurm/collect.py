@@ -16,7 +16,7 @@ from collectors.parsed import Parsed
 from collectors.slurm.client import SlurmClient
 from collectors.slurm.nodes import parse_nodes
 from collectors.slurm.parse import SacctOutput, parse_sacct
-from collectors.slurm.records import Reading, SourceFailed
+from collectors.slurm.records import Reading, SourceFailedError
 from warehouse.landing import CollectionOutcome, Landing, Window
 
 #: without --since: a daily collection that comes late still meets the one before
@@ -57,7 +57,7 @@ def collect_live(
     gaps = {}
     try:
         parsed.extend(parse_nodes(client.nodes(), cluster=command.require_cluster(cluster or own), seen_at=now))
-    except SourceFailed as error:
+    except SourceFailedError as error:
         gaps["nodes"] = str(error)
         parsed.notes.append(f"no nodes and no node states: {error}")
     return landing.land(

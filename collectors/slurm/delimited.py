@@ -14,7 +14,7 @@ from functools import cache
 from itertools import islice
 
 from collectors.slurm.fields import COMMA_LISTS, DEFAULT_FIELDS, FREE_TEXT, USED, WANTED_FIELDS, has_shape, is_header, spell
-from collectors.slurm.records import Reading, Record, Records, SourceFailed
+from collectors.slurm.records import Reading, Record, Records, SourceFailedError
 from warehouse.conform import MALFORMED, Reject, redact
 
 AMBIGUOUS_FIELDS = "ambiguous_fields"
@@ -56,13 +56,13 @@ class _Uncut:
 def read_delimited(text: str, file: str, reading: Reading) -> Records:
     """Records of an output; rows that cannot be cut into fields are rejects.
 
-    Raises SourceFailed where the output as a whole cannot be understood; the message says how to save it.
+    Raises SourceFailedError where the output as a whole cannot be understood; the message says how to save it.
     """
     lines = [(number, line.rstrip("\r")) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines:
-        raise SourceFailed(f"{file}: the file is empty; sacct prints a header even where it finds no job (save without -n)")
+        raise SourceFailedError(f"{file}: the file is empty; sacct prints a header even where it finds no job (save without -n)")
     if len(lines) > 1 and re.fullmatch(r"[- ]*-{3}[- ]*", lines[1][1]):
-        raise SourceFailed(f"{file}: columns of fixed width cut long values off; save with sacct --parsable2")
+        raise SourceFailedError(f"{file}: columns of fixed width cut long values off; save with sacct --parsable2")
     first = lines[0][1]
     delimiter = reading.delimiter or _find_delimiter(first)
     layout = _header(first, delimiter) or _named_layout(lines, delimiter, file, reading.fields)
@@ -74,7 +74,7 @@ def _require_fields(fields: tuple[str, ...], file: str) -> None:
     """Refuse an output that cannot tell what was held from when to when: its jobs would hold nothing, or for ever."""
     for choice in (("JobIDRaw", "JobID"), ("State",), ("Start",), ("End", "ElapsedRaw", "Elapsed")):
         if not set(choice) & set(fields):
-            raise SourceFailed(f"{file}: no field {' or '.join(choice)}; save with sacct -o {','.join(WANTED_FIELDS)}")
+            raise SourceFailedError(f"{file}: no field {' or '.join(choice)}; save with sacct -o {','.join(WANTED_FIELDS)}")
 
 
 def _find_delimiter(first: str) -> str:
@@ -96,7 +96,7 @@ def _header(line: str, delimiter: str) -> _Layout | None:
 
 
 def _named_layout(lines: Lines, delimiter: str, file: str, named: tuple[str, ...]) -> _Layout:
-    """The layout of an output without header, from the fields it is said to have; SourceFailed where no row has them."""
+    """The layout of an output without header, from the fields it is said to have; SourceFailedError where no row has them."""
     fields = tuple(spell(name) for name in named or DEFAULT_FIELDS)
     _require_fields(fields, file)
     tried = [_cells(line, delimiter) for _, line in lines[:ROWS_TRIED]]
@@ -104,8 +104,8 @@ def _named_layout(lines: Lines, delimiter: str, file: str, named: tuple[str, ...
     if any(isinstance(_cut(layout.cells(line), layout), tuple) for _, line in lines[:ROWS_TRIED]):
         return layout
     if named:
-        raise SourceFailed(f"{file}: no header, and no row has the {len(fields)} fields of --fields in that order")
-    raise SourceFailed(
+        raise SourceFailedError(f"{file}: no header, and no row has the {len(fields)} fields of --fields in that order")
+    raise SourceFailedError(
         f"{file}: no header that names JobID, and no row has the {len(fields)} default fields; "
         "save without --noheader, or name the fields: --fields JobIDRaw,State,Start,…"
     )

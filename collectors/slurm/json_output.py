@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from collectors.slurm.records import Record, Records, SourceFailed
+from collectors.slurm.records import Record, Records, SourceFailedError
 from warehouse.conform import MALFORMED, Reject, redact
 
 #: NO_VAL and INFINITE in 32 and 64 bit: "not set", "no limit"
@@ -18,19 +18,21 @@ _NO_VALUES = frozenset({0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFF
 
 
 def read_json(text: str, file: str) -> Records:
-    """Records of all jobs; a job that is no object is a reject. SourceFailed where the document is not sacct's."""
+    """Records of all jobs; a job that is no object is a reject. SourceFailedError where the document is not sacct's."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SourceFailed(f"{file}: no whole JSON document ({error}); cut off or mixed with messages, save it again") from None
+        raise SourceFailedError(
+            f"{file}: no whole JSON document ({error}); cut off or mixed with messages, save it again"
+        ) from None
     jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list):
-        raise SourceFailed(f"{file}: JSON without a list of jobs; save with sacct --json")
+        raise SourceFailedError(f"{file}: JSON without a list of jobs; save with sacct --json")
     errors = document.get("errors")
     if not jobs and errors:
-        raise SourceFailed(f"{file}: sacct reports errors and no jobs: {redact(json.dumps(errors), 300)}")
+        raise SourceFailedError(f"{file}: sacct reports errors and no jobs: {redact(json.dumps(errors), 300)}")
     if any(isinstance(job, dict) and "job_state" in job for job in jobs):
-        raise SourceFailed(f"{file}: this is squeue's or scontrol's JSON, which has no accounting; save with sacct --json")
+        raise SourceFailedError(f"{file}: this is squeue's or scontrol's JSON, which has no accounting; save with sacct --json")
     result = Records(source_version=_version(document.get("meta")))
     for place, job in enumerate(jobs, start=1):
         try:

@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 from collectors.slurm import sonar
 from collectors.slurm.delimited import read_delimited
 from collectors.slurm.json_output import read_json
-from collectors.slurm.records import Reading, Records, SourceFailed
+from collectors.slurm.records import Reading, Records, SourceFailedError
 from collectors.slurm.runs import notes, to_attempts
 from collectors.slurm.times import parse_time
 from warehouse.conform import MALFORMED, Reject
@@ -45,7 +45,7 @@ def parse_sacct(data: bytes, file: str, reading: Reading, at: datetime | None = 
 
     `observed_at` of the rows is `at`, else the time the file names as its own, else the latest instant in it
     (`runs.to_attempts`): never the clock, so that landing a file again changes nothing.
-    Raises SourceFailed where the file as a whole cannot be read.
+    Raises SourceFailedError where the file as a whole cannot be read.
     """
     zone = ZoneInfo(reading.time_zone) if reading.time_zone else None
     output = SacctOutput()
@@ -70,7 +70,7 @@ def decode(data: bytes, file: str) -> str:
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
-            raise SourceFailed(f"{file}: no whole gzip file ({error}); copy it again") from None
+            raise SourceFailedError(f"{file}: no whole gzip file ({error}); copy it again") from None
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = data.decode("utf-16", "replace")
     else:
@@ -93,4 +93,4 @@ def _taken_at(records: Records, file: str) -> datetime | None:
     try:
         return parse_time(records.taken_at, None) if records.taken_at else None
     except ValueError as error:
-        raise SourceFailed(f"{file}: its own time cannot be read: {error}") from None
+        raise SourceFailedError(f"{file}: its own time cannot be read: {error}") from None

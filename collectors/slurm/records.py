@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 from warehouse.conform import Reject
 
-__all__ = ["Reading", "Record", "Records", "SourceFailed"]
+__all__ = ["Reading", "Record", "Records", "SourceFailedError"]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from collectors.slurm.records import Record, Records, SourceFailed
+from collectors.slurm.records import Record, Records, SourceFailedError
 from warehouse.conform import MALFORMED, Reject, redact
 
 #: the JSON form's names → sacct's
@@ -63,7 +63,7 @@ def read_json_lines(text: str, file: str) -> list[Records]:
     """Records of each snapshot: one JSON object per line, each with its own time and cluster.
 
     A later snapshot repeats the jobs that still run with a longer ElapsedRaw; it does not add to the earlier one.
-    Raises SourceFailed where a line is cut off.
+    Raises SourceFailedError where a line is cut off.
     """
     snapshots = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -72,11 +72,11 @@ def read_json_lines(text: str, file: str) -> list[Records]:
         try:
             document = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise SourceFailed(f"{file}: line {number} is no whole JSON document ({error}); save it again") from None
+            raise SourceFailedError(f"{file}: line {number} is no whole JSON document ({error}); save it again") from None
         attributes = _dig(document, "data", "attributes")
         jobs = _dig(attributes, "slurm_jobs")
         if not isinstance(jobs, list):
-            raise SourceFailed(f"{file}: line {number} has no list slurm_jobs; is it a job record of sonar?")
+            raise SourceFailedError(f"{file}: line {number} has no list slurm_jobs; is it a job record of sonar?")
         producer, version = _dig(document, "meta", "producer"), _dig(document, "meta", "version")
         result = Records(source_version=f"{producer} {version}" if producer else None)
         result.taken_at = str(attributes["time"]) if "time" in attributes else None

@@ -18,7 +18,7 @@ from warehouse.landing_shape import TABLES
 def collect(table_name: str, files: tuple[Path, ...], cluster: str | None, landing: Landing) -> CollectionOutcome:
     """Land the rows of `files` in `table_name`; `cluster` fills the column where a row leaves it out.
 
-    Raises SourceFailed where a file cannot be read or is written to while it is.
+    Raises SourceFailedError where a file cannot be read or is written to while it is.
     """
     table = TABLES[table_name]
     given = ("cluster",) if cluster else ()
@@ -29,7 +29,7 @@ def collect(table_name: str, files: tuple[Path, ...], cluster: str | None, landi
             for frame, rejects in read_pieces(path, table, given):
                 yield _filled(frame, table_name, cluster), rejects
             if _state(path) != state:
-                raise command.SourceFailed(f"{path} changed while it was read; land it again when it is complete")
+                raise command.SourceFailedError(f"{path} changed while it was read; land it again when it is complete")
 
     return landing.land(
         "import",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 from warehouse.conform import MALFORMED, Reject, redact
 from warehouse.landing_shape import Table
 
@@ -34,14 +34,14 @@ Piece = tuple[pl.DataFrame, list[Reject]]
 def read_csv(path: Path, blocks: Iterator[bytes], table: Table, given: Collection[str] = ()) -> Iterator[Piece]:
     """The rows of CSV text with a header, as frames of texts with `line_number`, and the rows that are none.
 
-    Raises SourceFailed where there is no header or it lacks a required column.
+    Raises SourceFailedError where there is no header or it lacks a required column.
     """
     csv.field_size_limit(FIELD_LIMIT)
     ended: list[Reject] = []
     pieces = _cut_at_rows(_until_unreadable(path, blocks, ended))
     header, first, line = _header(path, pieces)
     if header is None:
-        raise SourceFailed(f"{path}: {ended[0].detail if ended else 'the file is empty; a CSV file begins with a header'}")
+        raise SourceFailedError(f"{path}: {ended[0].detail if ended else 'the file is empty; a CSV file begins with a header'}")
     require_columns(path, header, table, given)
     shape = _Shape(path, header, [name for name in header if any(column.name == name for column in table.columns)])
     for block, is_paired in chain([first], pieces):
@@ -62,11 +62,13 @@ def read_csv(path: Path, blocks: Iterator[bytes], table: Table, given: Collectio
 
 
 def require_columns(path: Path, names: Collection[str], table: Table, given: Collection[str] = ()) -> None:
-    """Raise SourceFailed where a column that every row must have is not in the file at all."""
+    """Raise SourceFailedError where a column that every row must have is not in the file at all."""
     wanted = [column.name for column in table.columns if column.required and column.name not in given]
     lacking = [name for name in wanted if name not in names]
     if lacking:
-        raise SourceFailed(f"{path}: no column {', '.join(lacking)}, which {table.name} needs; the file has {', '.join(names)}")
+        raise SourceFailedError(
+            f"{path}: no column {', '.join(lacking)}, which {table.name} needs; the file has {', '.join(names)}"
+        )
 
 
 class _Shape:
@@ -75,7 +77,7 @@ class _Shape:
     def __init__(self, path: Path, header: list[str], wanted: list[str]) -> None:
         twice = sorted({name for name in wanted if header.count(name) > 1})
         if twice:
-            raise SourceFailed(f"{path}: the header names {', '.join(twice)} twice; keep one of them")
+            raise SourceFailedError(f"{path}: the header names {', '.join(twice)} twice; keep one of them")
         self.path, self.header, self.wanted = path, header, wanted
         self.positions = [header.index(name) for name in wanted]
         #: cells of a broken line cannot be told apart, and a column that does not land may hold a prompt or a key
@@ -129,7 +131,7 @@ def _header(path: Path, pieces: Iterator[tuple[bytes, bool]]) -> tuple[list[str]
     try:
         header = next((cells for cells in reader if cells), None)
     except csv.Error as error:
-        raise SourceFailed(f"{path}: no readable CSV header ({error})") from error
+        raise SourceFailedError(f"{path}: no readable CSV header ({error})") from error
     behind = text.read().encode("utf-8", "surrogateescape")
     names = None if header is None else [name.strip() for name in header]
     return names, (behind, is_paired), reader.line_num + 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 from collectors.parsed import to_frame
 from collectors.tables.delimited import TEXT_CHUNK_ROWS, UNREADABLE, Piece, read_csv, require_columns
 from warehouse.conform import MALFORMED, Reject, redact
@@ -30,7 +30,7 @@ LINE_LIMIT = 64 * 2**20
 def read_pieces(path: Path, table: Table, given: Collection[str] = ()) -> Iterator[Piece]:
     """The file's rows as frames of bounded size, each with the rejects found while reading it.
 
-    A frame holds the columns of the table that the file has, and `line_number`. Raises SourceFailed where the file as
+    A frame holds the columns of the table that the file has, and `line_number`. Raises SourceFailedError where the file as
     a whole cannot be read or lacks a required column that is not `given` otherwise.
     """
     with path.open("rb") as file:
@@ -86,7 +86,7 @@ def _parquet(path: Path, table: Table, given: Collection[str]) -> Iterator[Piece
             line += frame.height
             yield frame.with_columns(lines), []
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise SourceFailed(f"{path}: no readable Parquet file ({error}); write it again") from error
+        raise SourceFailedError(f"{path}: no readable Parquet file ({error}); write it again") from error
 
 
 def _json_lines(path: Path, table: Table) -> Iterator[Piece]:
@@ -129,6 +129,6 @@ def _lines(path: Path) -> Iterator[bytes]:
         *lines, rest = (rest + block).split(b"\n")
         yield from lines
         if len(rest) > LINE_LIMIT:
-            raise SourceFailed(f"{path}: a line of more than {LINE_LIMIT >> 20} MiB; JSON lines hold one object per line")
+            raise SourceFailedError(f"{path}: a line of more than {LINE_LIMIT >> 20} MiB; JSON lines hold one object per line")
     if rest:
         yield rest

@@ -5,6 +5,7 @@ with
 divided as (
 
     select * from {{ ref('int_held_hours_divided') }}
+    where {{ in_touched_days('usage_date') }}
 
 ),
 

@@ -58,6 +58,14 @@ evidence_matched as (
 
 ),
 
+known_jobs as (
+
+    select distinct cluster, job_id
+    from runs
+
+),
+
+-- evidence outside the time of a job that is known (a label scraped after the pod had ended) holds nothing
 evidence as (
 
     select
@@ -89,8 +97,12 @@ evidence as (
 
     from evidence_matched
     left join data_through on evidence_matched.cluster = data_through.cluster
+    left join known_jobs
+        on evidence_matched.cluster = known_jobs.cluster and evidence_matched.job_id = known_jobs.job_id
     cross join build_window
-    where evidence_matched.match_rank = 1
+    where
+        evidence_matched.match_rank = 1
+        and (evidence_matched.run_id is not null or known_jobs.job_id is null)
 
 ),
 

@@ -47,7 +47,7 @@ told as (
         samples.cluster,
         samples.gpu_uuid as gpu_id,
         samples.interval_start_at as told_at,
-        samples.xid is not distinct from 79 as is_lost
+        coalesce(samples.xid = 79, false) as is_lost
 
     from samples
     inner join lost_devices on samples.cluster = lost_devices.cluster and samples.gpu_uuid = lost_devices.gpu_uuid

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from collectors.billing.client import read_bill
 from collectors.billing.parse import Bill, newest_usage_end, parse_csv, rounded_providers
 from collectors.billing.schema import focus_name, read_header
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 from tests.unit.collectors.billing.bills import LINE, bill, save
 from warehouse.conform import conform
 from warehouse.landing_shape import TABLES
@@ -87,11 +87,11 @@ def test_tags_that_are_no_json_cost_the_tags_and_not_the_money() -> None:
 
 
 def test_a_bill_that_is_not_focus_is_refused_with_the_columns_it_lacks() -> None:
-    with pytest.raises(SourceFailed, match="it lacks EffectiveCost, ProviderName"):
+    with pytest.raises(SourceFailedError, match="it lacks EffectiveCost, ProviderName"):
         read(bill({}, leave_out=["EffectiveCost", "ProviderName"]))
-    with pytest.raises(SourceFailed, match=r"no column of it is FOCUS's.*import billing_lines"):
+    with pytest.raises(SourceFailedError, match=r"no column of it is FOCUS's.*import billing_lines"):
         read("identity/LineItemId,lineItem/UsageType\na,b\n")
-    with pytest.raises(SourceFailed, match="empty"):
+    with pytest.raises(SourceFailedError, match="empty"):
         read("")
 
 
@@ -172,6 +172,6 @@ def test_a_focus_name_is_written_as_focus_writes_it() -> None:
 def test_arbitrary_bytes_are_a_bill_or_a_failed_source(tmp_path: Path, data: bytes) -> None:
     try:
         parsed = read_bill(save(tmp_path, "any.csv", data))
-    except SourceFailed:
+    except SourceFailedError:
         return
     assert "billed_cost" in parsed.frame.columns

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 from collectors.dcgm.exposition import read_samples
 from collectors.dcgm.parse import Holder, OptionMissing, Slot, holder_of, is_no_node, parse_scrape
 from tests.unit.collectors.dcgm.scrapes import GRAPHICS, SLICE, SM, UTIL, WHOLE, scrape
@@ -125,7 +125,7 @@ def test_an_exporters_pod_is_no_node(host: str, expected: bool) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"# HELP only\n", b"go_goroutines 12\n", b"\x1f\x8bnot gzip"])
 def test_a_text_without_dcgm_fields_is_a_failed_source(data: bytes) -> None:
-    with pytest.raises(SourceFailed, match=r"a\.prom"):
+    with pytest.raises(SourceFailedError, match=r"a\.prom"):
         parse_scrape(data, "a.prom", at=NOON)
 
 
@@ -145,7 +145,7 @@ LINES = st.lists(
 def test_arbitrary_bytes_are_readings_or_rejects_or_a_failed_source(data: bytes) -> None:
     try:
         scrapes = parse_scrape(data, "a", at=NOON)
-    except SourceFailed:
+    except SourceFailedError:
         return
     assert scrapes.readings or scrapes.rejects
 

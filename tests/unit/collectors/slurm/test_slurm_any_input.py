@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from collectors.parsed import to_frame
 from collectors.slurm.nodes import parse_nodes
 from collectors.slurm.parse import parse_sacct
-from collectors.slurm.records import Reading, SourceFailed
+from collectors.slurm.records import Reading, SourceFailedError
 from warehouse.conform import conform
 from warehouse.landing_shape import TABLES
 
@@ -32,7 +32,7 @@ ANYTHING = st.recursive(
 
 
 def read(data: bytes, reading: Reading) -> None:
-    with suppress(SourceFailed):
+    with suppress(SourceFailedError):
         output = parse_sacct(data, "any", reading)
         if output.rows:
             conform(TABLES["runs"], to_frame([{**row, "cluster": "c"} for row in output.rows]), "any")

@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from collectors.slurm.parse import SacctOutput, parse_sacct
-from collectors.slurm.records import Reading, SourceFailed
+from collectors.slurm.records import Reading, SourceFailedError
 
 HEADER = "JobIDRaw|JobName|User|Account|Partition|State|Start|End|ElapsedRaw|AllocTRES|Comment"
 ROW = "7|train|u|lab|gpu|COMPLETED|1796020000|1796027200|7200|cpu=4,gres/gpu=4|"
@@ -67,13 +67,13 @@ def test_a_name_in_an_old_encoding_does_not_cost_the_row() -> None:
 
 
 def test_a_damaged_gzip_file_is_a_failed_source() -> None:
-    with pytest.raises(SourceFailed, match=r"saved.txt: no whole gzip file.*copy it again"):
+    with pytest.raises(SourceFailedError, match=r"saved.txt: no whole gzip file.*copy it again"):
         parse(gzip.compress(HEADER.encode() * 100)[:-9])
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "\ufeff"])
 def test_an_empty_file_is_a_failed_source(text: str) -> None:
-    with pytest.raises(SourceFailed, match=r"saved\.txt: the file is empty"):
+    with pytest.raises(SourceFailedError, match=r"saved\.txt: the file is empty"):
         parse(text)
 
 
@@ -122,7 +122,7 @@ def test_a_row_that_can_be_cut_in_several_ways_is_quarantined() -> None:
     ],
 )
 def test_an_output_that_cannot_tell_who_held_what_until_when_is_a_failed_source(header: str, message: str) -> None:
-    with pytest.raises(SourceFailed, match=message):
+    with pytest.raises(SourceFailedError, match=message):
         parse(header)
 
 
@@ -190,5 +190,5 @@ def test_the_fields_of_an_output_without_header_can_be_named() -> None:
     ],
 )
 def test_an_output_without_header_and_with_other_fields_is_a_failed_source(fields: tuple[str, ...], message: str) -> None:
-    with pytest.raises(SourceFailed, match=message):
+    with pytest.raises(SourceFailedError, match=message):
         parse(ROW, fields=fields)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from collectors.slurm.parse import SacctOutput, parse_sacct
-from collectors.slurm.records import Reading, SourceFailed
+from collectors.slurm.records import Reading, SourceFailedError
 
 START, END = 1796020000, 1796027200
 
@@ -167,7 +167,7 @@ def test_a_job_that_is_none_is_quarantined_and_the_rest_lands(job: Any) -> None:
     ],
 )
 def test_a_document_that_is_not_saccts_or_not_whole_is_a_failed_source(text: str, message: str) -> None:
-    with pytest.raises(SourceFailed, match=message):
+    with pytest.raises(SourceFailedError, match=message):
         parse_sacct(text.encode(), "saved.json", Reading())
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from collectors.slurm.parse import SacctOutput, parse_sacct
-from collectors.slurm.records import Reading, SourceFailed
+from collectors.slurm.records import Reading, SourceFailedError
 
 RECORDINGS = Path(__file__).parent / "recordings"
 FORMS = (
@@ -96,7 +96,7 @@ def test_an_output_is_dated_by_its_last_instant_so_that_landing_it_again_changes
     [("sacct_long_fixed_width.txt", "--parsable2"), ("squeue.json", "sacct --json"), ("scontrol_nodes.txt", "--fields")],
 )
 def test_an_output_that_cannot_be_read_says_how_to_save_it(name: str, remedy: str) -> None:
-    with pytest.raises(SourceFailed, match=f"{name}.*{remedy}"):
+    with pytest.raises(SourceFailedError, match=f"{name}.*{remedy}"):
         parse(name)
 
 

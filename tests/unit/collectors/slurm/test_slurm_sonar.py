@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from collectors.slurm.parse import SacctOutput, parse_sacct
-from collectors.slurm.records import Reading, SourceFailed
+from collectors.slurm.records import Reading, SourceFailedError
 
 CSV = """\
 v=0.1.0,JobID=1639021,JobIDRaw=1639021,User=u,Account=a,State=TIMEOUT,Start=2025-05-02T14:09:52+02:00,\
@@ -108,7 +108,7 @@ def test_an_entry_that_is_no_job_is_quarantined_and_the_rest_lands() -> None:
     ],
 )
 def test_a_snapshot_that_is_cut_off_or_another_record_is_a_failed_source(text: str, message: str) -> None:
-    with pytest.raises(SourceFailed, match=message):
+    with pytest.raises(SourceFailedError, match=message):
         parse(text)
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from collectors.command import SourceFailed
+from collectors.command import SourceFailedError
 from collectors.parsed import to_frame
 from collectors.tables import delimited, parse
 from collectors.tables.parse import read_pieces
@@ -96,19 +96,19 @@ def test_what_stands_in_columns_that_do_not_land_is_not_kept_of_a_broken_line(tm
 
 
 def test_a_column_named_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceFailed, match="names node twice"):
+    with pytest.raises(SourceFailedError, match="names node twice"):
         read(write(tmp_path / "a.csv", f"{HEADER},node\n{LINE},n2\n"))
 
 
 @pytest.mark.parametrize(("content", "message"), [("", "the file is empty"), ("cluster,node\nc1,n1\n", "no column seen_at")])
 def test_a_file_without_a_header_or_a_required_column_is_refused(tmp_path: Path, content: str, message: str) -> None:
-    with pytest.raises(SourceFailed, match=message):
+    with pytest.raises(SourceFailedError, match=message):
         read(write(tmp_path / "a.csv", content))
 
 
 def test_the_cluster_may_be_given_beside_the_file(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "node,seen_at\nn1,2026-11-01\n")
-    with pytest.raises(SourceFailed, match="no column cluster"):
+    with pytest.raises(SourceFailedError, match="no column cluster"):
         read(path)
     assert read(path, given_columns=("cluster",))[0].height == 1
 
@@ -197,7 +197,7 @@ def test_a_parquet_file_is_read_in_pieces_with_its_row_numbers(tmp_path: Path, m
 def test_a_broken_parquet_file_is_refused(tmp_path: Path, cut: int) -> None:
     pl.DataFrame({"cluster": "c1", "node": "n1", "seen_at": ["2026-11-01"] * 50}).write_parquet(tmp_path / "a.parquet")
     path = write(tmp_path / "b.parquet", (tmp_path / "a.parquet").read_bytes()[:cut])
-    with pytest.raises(SourceFailed, match="write it again"):
+    with pytest.raises(SourceFailedError, match="write it again"):
         read(path)
 
 
