@@ -9,38 +9,54 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, TypeVar
 
-import duckdb
 from rich.console import Console
 from rich.table import Table
 
 from bench.day import Day, write_day
+from bench.scan import scan_seconds
+
+Result = TypeVar("Result")
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def run(home: Path, *arguments: str) -> float:
-    """Seconds that `python -m …` took on `home`; its output is shown when it fails."""
+@dataclass(frozen=True)
+class Cost:
+    """Wall-clock seconds of a command, and the most memory that one of its processes held, in GiB."""
+
+    seconds: float
+    peak_gib: float
+
+
+def run(home: Path, *arguments: str) -> Cost:
+    """What `python -m …` cost on `home`; its output is shown when it fails."""
     begun = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "GPU_NET_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(f"{' '.join(arguments)} left with {done.returncode}\n{done.stdout}\n{done.stderr}")
-    return time.perf_counter() - begun
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            cwd=ROOT,
+            env={**os.environ, "GPU_NET_HOME": str(home)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        if os.waitstatus_to_exitcode(status):
+            output.seek(0)
+            sys.exit(f"{' '.join(arguments)} left with {os.waitstatus_to_exitcode(status)}\n{output.read()}")
+    return Cost(time.perf_counter() - begun, usage.ru_maxrss / 2**20)
 
 
 def node_seconds(home: Path) -> dict[str, float]:
@@ -49,23 +65,15 @@ def node_seconds(home: Path) -> dict[str, float]:
     return {result["unique_id"].split(".")[2]: result["execution_time"] for result in results}
 
 
-def scan_seconds(home: Path, repeats: int = 5) -> float:
-    """Median time of reading every column of the landed samples with two threads."""
-    connection = duckdb.connect()
-    connection.execute("set threads = 2")
-    files = f"{home}/raw/*/gpu_samples/*/*.parquet"
-    names = [row[0] for row in connection.execute(f"describe select * from read_parquet('{files}')").fetchall()]
-    query = f"select {', '.join(f'max({name})' for name in names)} from read_parquet('{files}')"
-    taken = []
-    for _ in range(repeats):
-        begun = time.perf_counter()
-        connection.execute(query).fetchall()
-        taken.append(time.perf_counter() - begun)
-    return statistics.median(taken)
+def apart(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
+    """Call a function in a process of its own: what it holds must not count as memory of the commands that follow."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments, **options).result()
 
 
-def land(home: Path, day: Day) -> float:
-    return sum(run(home, "collectors", "import", table, str(path)) for table, path in day.files.items())
+def land(home: Path, day: Day) -> Cost:
+    costs = [run(home, "collectors", "import", table, str(path)) for table, path in day.files.items()]
+    return Cost(sum(cost.seconds for cost in costs), max(cost.peak_gib for cost in costs))
 
 
 def main() -> None:
@@ -84,32 +92,28 @@ def main() -> None:
 
 def measure(folder: Path, gpus: int, interval_s: int) -> None:
     small, large = folder / "small", folder / "large"
-    land(small, write_day(folder / "small-files", gpus=8, interval_s=600))
+    land(small, apart(write_day, folder / "small-files", gpus=8, interval_s=600))
     run(small, "warehouse", "build")
     fixed = node_seconds(small)
-    day = write_day(folder / "files", gpus=gpus, interval_s=interval_s)
+    day = apart(write_day, folder / "files", gpus=gpus, interval_s=interval_s)
     landing = land(large, day)
     compaction = run(large, "warehouse", "compact", "--older-than-hours", "0", "--delete-now")
-    before = scan_seconds(large)
+    before = apart(scan_seconds, large)
     building = run(large, "warehouse", "build")
-    scan = statistics.mean((before, scan_seconds(large)))
+    scan = statistics.mean((before, apart(scan_seconds, large)))
     nodes = node_seconds(large)
-    growth = {name: max(0.0, seconds - fixed.get(name, 0.0)) for name, seconds in nodes.items()}
-    peak_gib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-    console = Console(width=100)
-    table = Table("what", "seconds", "scans", title=f"{day.samples:,} samples of {gpus:,} GPUs, every {interval_s} s, one day")
-    rows = {
-        "scan of the landed samples": scan,
-        "landing": landing,
-        "compaction": compaction,
-        "build, in all": building,
-        "build, the part that grows with the data": sum(growth.values()),
-    }
-    rows |= {f"  {name}": seconds for name, seconds in sorted(growth.items(), key=lambda item: -item[1])[:8]}
-    for name, seconds in rows.items():
-        table.add_row(name, f"{seconds:.2f}", f"{seconds / scan:.1f}")
-    console.print(table)
-    console.print(f"largest process of all steps: {peak_gib:.2f} GiB")
+    growth = {name: seconds - fixed.get(name, 0.0) for name, seconds in nodes.items()}
+    table = Table(
+        "what", "seconds", "scans", "GiB", title=f"{day.samples:,} samples of {gpus:,} GPUs, every {interval_s} s, a day"
+    )
+    commands = {"landing": landing, "compaction": compaction, "build, in all": building}
+    rows = [("scan of the landed samples", scan, "")]
+    rows += [(name, cost.seconds, f"{cost.peak_gib:.2f}") for name, cost in commands.items()]
+    rows += [("build, the part that grows with the data", sum(growth.values()), "")]
+    rows += [(f"  {name}", seconds, "") for name, seconds in sorted(growth.items(), key=lambda item: -item[1])[:8]]
+    for name, seconds, peak in rows:
+        table.add_row(name, f"{seconds:.2f}", f"{seconds / scan:.1f}", peak)
+    Console(width=100).print(table)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import click
 from collectors import command
 from collectors.command import SourceFailedError
 from collectors.dcgm.client import fetch, read_file, without_credentials
-from collectors.dcgm.parse import OptionMissing, Scrapes, nodes_in_doubt, parse_scrape
+from collectors.dcgm.parse import OptionMissingError, Scrapes, nodes_in_doubt, parse_scrape
 from collectors.dcgm.rows import SOURCE, blank_reason, fields_without_column, to_rows
 from collectors.dcgm.schema import ACTIVITY_FIELDS, FIELDS
 from collectors.parsed import Parsed
@@ -39,7 +39,7 @@ def collect(
     for name, data, at in scrapes:
         try:
             read.extend(parse_scrape(data, name, at=at, node=node))
-        except OptionMissing:
+        except OptionMissingError:
             raise
         except SourceFailedError as error:
             failures.append(error)
@@ -175,6 +175,6 @@ def dcgm(
         try:
             interval = timedelta(seconds=interval_seconds)
             outcome = collect(scrapes, cluster=cluster, node=node, interval=interval, landing=command.landing())
-        except OptionMissing as error:
+        except OptionMissingError as error:
             raise click.UsageError(str(error)) from error
         command.report(outcome, as_json=as_json, strict=strict)

@@ -28,7 +28,7 @@ POD_ID_LABELS = ("exported_pod_uid", "pod_uid", "exported_uid", "uid")
 SLURM_JOB_LABEL = "hpc_job"
 
 
-class OptionMissing(SourceFailedError):
+class OptionMissingError(SourceFailedError):
     """The text leaves out something that an option can say; the message names the option."""
 
 
@@ -107,7 +107,7 @@ def is_no_node(name: str) -> bool:
 def parse_scrape(data: bytes, file: str, *, at: datetime | None = None, node: str | None = None) -> Scrapes:
     """The readings in one exporter text. A line's own time stands; lines without one were read `at`.
 
-    Raises SourceFailedError where the text holds no DCGM sample, OptionMissing where time or node is not known.
+    Raises SourceFailedError where the text holds no DCGM sample, OptionMissingError where time or node is not known.
     """
     samples, rejects = read_samples(decode(data, file), file)
     named = [(name, sample) for sample in samples if (name := field_name(sample.name))]
@@ -115,7 +115,7 @@ def parse_scrape(data: bytes, file: str, *, at: datetime | None = None, node: st
         found = f"{len(samples)} samples of other metrics" if samples else "no metrics text"
         raise SourceFailedError(f"{file}: no DCGM field in it ({found}); is it dcgm-exporter's /metrics, and does it see a GPU?")
     if at is None and any(sample.at is None for _, sample in named):
-        raise OptionMissing(
+        raise OptionMissingError(
             f"{file}: a scrape does not carry its time; give it with --at 2026-11-01T00:00:00Z (once per file, in their order), "
             "or name the file by it: 2026-11-01T00-00-00Z.prom"
         )
@@ -125,7 +125,7 @@ def parse_scrape(data: bytes, file: str, *, at: datetime | None = None, node: st
         scrapes.fields.add(name)
         host = node or _node(sample.labels)
         if host is None:
-            raise OptionMissing(f"{file}:{sample.line}: no label names the node; give it with --node NAME")
+            raise OptionMissingError(f"{file}:{sample.line}: no label names the node; give it with --node NAME")
         slot = _slot(sample.labels, host)
         if slot is None:
             detail = "neither a GPU UUID nor a PCI address in the labels: no telling which device this is"

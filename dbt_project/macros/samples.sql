@@ -43,7 +43,6 @@
         {{ samples }}.energy_joules, {{ samples }}.power_watts * {{ samples }}.interval_ms / 1000.0
     ) / {{ samples }}.interval_ms / 1000.0 as joules_per_us,
     {{ samples }}.power_watts,
-    {{ samples }}.xid,
     {{ samples }}.missing
 {%- endmacro -%}
 
@@ -68,6 +67,5 @@
     max(power_watts) as power_max_watts,
     min(interval_start_at) as first_start_at,
     max(interval_end_at) as last_end_at,
-    min(case when xid = 79 then interval_start_at end) as lost_at,
     max(case when activity is null then missing end) as missing
 {%- endmacro -%}

@@ -1,13 +1,13 @@
 -- Held minutes without active time, at least half of whose held part is idle by activity: what idle spans are made of.
 
-{{ config(materialized='incremental', incremental_strategy='replace_days') }}
+{{ config(materialized='view') }}
 
 with
 
 minutes as (
 
     select * from {{ ref('int_held_minutes') }}
-    where idle_reason <> '' and {{ in_touched_days('usage_date') }}
+    where idle_reason <> '' and {{ in_replaced_days('usage_date') }}
 
 ),
 
@@ -17,16 +17,26 @@ spans as (
 
 ),
 
+slot_runs as (
+
+    select distinct
+        slot_run_number,
+        slot_id,
+        gpu_id,
+        cluster,
+        run_id,
+        workload_id
+
+    from spans
+
+),
+
 summed as (
 
     select
+        spans.slot_run_number,
         minutes.usage_date,
         minutes.minute_start_at,
-        spans.slot_id,
-        spans.gpu_id,
-        spans.cluster,
-        spans.run_id,
-        spans.workload_id,
         sum(minutes.held_us) as held_us,
         sum(minutes.idle_us) as idle_us,
         sum(minutes.covered_us - minutes.idle_us) as active_us,
@@ -35,11 +45,29 @@ summed as (
 
     from minutes
     inner join spans on minutes.hold_number = spans.hold_number
-    group by
-        minutes.usage_date, minutes.minute_start_at, spans.slot_id, spans.gpu_id, spans.cluster, spans.run_id,
-        spans.workload_id
+    group by spans.slot_run_number, minutes.usage_date, minutes.minute_start_at
+
+),
+
+described as (
+
+    select
+        summed.usage_date,
+        summed.minute_start_at,
+        slot_runs.slot_id,
+        slot_runs.gpu_id,
+        slot_runs.cluster,
+        slot_runs.run_id,
+        slot_runs.workload_id,
+        summed.held_us,
+        summed.idle_us,
+        summed.active_us,
+        summed.memory_bytes
+
+    from summed
+    inner join slot_runs on summed.slot_run_number = slot_runs.slot_run_number
+    where summed.held_us > 0 and summed.active_us <= 1e-3 and summed.idle_us >= summed.held_us / 2
 
 )
 
-select * from summed
-where held_us > 0 and active_us <= 1e-3 and idle_us >= held_us / 2
+select * from described

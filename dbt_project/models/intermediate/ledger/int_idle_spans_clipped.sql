@@ -16,31 +16,18 @@ rates as (
 
 ),
 
-previous_added as (
+-- minutes in a row keep their distance to their rank: one number for each unbroken run of them
+spans_numbered as (
 
     select
         minutes.*,
         date_trunc('hour', minute_start_at) as hour_start_at,
-        lag(minute_start_at) over (
+        {{ microseconds_between("timestamp '1970-01-01'", 'minute_start_at') }} / 60000000 - row_number() over (
             partition by cluster, slot_id, run_id, date_trunc('hour', minute_start_at)
             order by minute_start_at asc nulls last
-        ) as previous_minute_start_at
-
-    from minutes
-
-),
-
-spans_numbered as (
-
-    select
-        previous_added.*,
-        sum(case when previous_minute_start_at = minute_start_at - interval 1 minute then 0 else 1 end) over (
-            partition by cluster, slot_id, run_id, hour_start_at
-            order by minute_start_at asc nulls last
-            rows between unbounded preceding and current row
         ) as span_number
 
-    from previous_added
+    from minutes
 
 ),
 

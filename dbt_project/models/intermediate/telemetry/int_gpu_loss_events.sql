@@ -6,13 +6,6 @@
 
 with
 
-samples as (
-
-    select * from {{ ref('stg_landing__gpu_samples') }}
-    where {{ in_sample_partitions(only_rolled_up=false) }}
-
-),
-
 inventory as (
 
     select * from {{ ref('stg_landing__gpu_inventory') }}
@@ -22,8 +15,8 @@ inventory as (
 lost_devices as (
 
     select distinct cluster, gpu_uuid
-    from samples
-    where xid = 79
+    from {{ ref('stg_landing__gpu_samples') }}
+    where xid = 79 and {{ in_sample_partitions(only_rolled_up=false) }}
 
     union
 
@@ -49,11 +42,15 @@ told as (
         samples.interval_start_at as told_at,
         coalesce(samples.xid = 79, false) as is_lost
 
-    from samples
+    from {{ ref('stg_landing__gpu_samples') }} as samples
     inner join lost_devices on samples.cluster = lost_devices.cluster and samples.gpu_uuid = lost_devices.gpu_uuid
     where
-        samples.xid = 79
-        or coalesce(samples.sm_active_ratio, samples.graphics_engine_active_ratio, samples.gpu_utilization_ratio) is not null
+        {{ in_sample_partitions(only_rolled_up=false) }}
+        and (
+            samples.xid = 79
+            or coalesce(samples.sm_active_ratio, samples.graphics_engine_active_ratio, samples.gpu_utilization_ratio)
+            is not null
+        )
 
     union all
 

@@ -13,7 +13,7 @@ minutes as (
 
 ),
 
-followed as (
+still as (
 
     select
         usage_date,
@@ -23,32 +23,53 @@ followed as (
         source,
         bucket_start_at,
         reading_count,
-        power_min_watts,
-        power_max_watts,
-        covered_us = idle_us as is_idle,
-        lag(bucket_start_at) over (
-            partition by cluster, gpu_uuid, slot_uuid, source order by bucket_start_at nulls last
-        ) as bucket_before_at,
-        lag(power_min_watts) over (
-            partition by cluster, gpu_uuid, slot_uuid, source order by bucket_start_at nulls last
-        ) as power_min_before_watts,
-        lag(power_max_watts) over (
-            partition by cluster, gpu_uuid, slot_uuid, source order by bucket_start_at nulls last
-        ) as power_max_before_watts
+        power_min_watts
 
     from minutes
-    where {{ in_ledger_days('usage_date') }} and reading_count > 0
+    where
+        {{ in_ledger_days('usage_date') }}
+        and reading_count > 0
+        and power_min_watts = power_max_watts
+        and not (covered_us = idle_us and power_min_watts = floor(power_min_watts))
+
+),
+
+-- the last part of a minute with readings before each, in that minute or the one before
+preceded as (
+
+    select
+        still.usage_date,
+        still.cluster,
+        still.gpu_uuid,
+        still.slot_uuid,
+        still.source,
+        still.bucket_start_at,
+        still.reading_count,
+        still.power_min_watts,
+        max(before.bucket_start_at) as bucket_before_at,
+        max_by(before.power_min_watts, before.bucket_start_at) as power_min_before_watts,
+        max_by(before.power_max_watts, before.bucket_start_at) as power_max_before_watts
+
+    from still
+    inner join minutes as before
+        on
+            still.cluster = before.cluster
+            and still.gpu_uuid = before.gpu_uuid
+            and still.slot_uuid is not distinct from before.slot_uuid
+            and still.source is not distinct from before.source
+            and before.reading_count > 0
+            and before.bucket_start_at < still.bucket_start_at
+            and before.bucket_start_at >= date_trunc('minute', still.bucket_start_at) - interval 1 minute
+    group by
+        still.usage_date, still.cluster, still.gpu_uuid, still.slot_uuid, still.source, still.bucket_start_at,
+        still.reading_count, still.power_min_watts
 
 ),
 
 constant as (
 
-    select * from followed
-    where
-        power_min_watts = power_max_watts
-        and power_min_watts between power_min_before_watts and power_max_before_watts
-        and date_trunc('minute', bucket_before_at) >= date_trunc('minute', bucket_start_at) - interval 1 minute
-        and not (is_idle and power_min_watts = floor(power_min_watts))
+    select * from preceded
+    where power_min_watts between power_min_before_watts and power_max_before_watts
 
 ),
 

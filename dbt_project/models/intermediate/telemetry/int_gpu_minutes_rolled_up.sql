@@ -2,16 +2,11 @@
 -- are dropped (the one landed last stands), each is cut at the next one's start, and split at minutes and at the
 -- instants where its node's state changes or its device is lost and found, so that time out of service never mixes with time in service.
 
+-- (The samples are no common table expression: used twice, it would be written down in full before either use.)
+
 {{ config(materialized='incremental', incremental_strategy='replace_days', meta={'days': 'rolled_up'}) }}
 
 with
-
-samples as (
-
-    select * from {{ ref('stg_landing__gpu_samples') }}
-    where {{ in_sample_partitions() }}
-
-),
 
 series as (
 
@@ -43,7 +38,7 @@ whole_readings as (
         true as is_start,
         {{ sample_readings('samples') }}
 
-    from samples
+    from {{ ref('stg_landing__gpu_samples') }} as samples
     inner join series
         on
             samples.cluster = series.cluster
@@ -51,7 +46,7 @@ whole_readings as (
             and samples.node = series.node
             and samples.source = series.source
             and samples.slot_uuid is not distinct from series.slot_uuid
-    where not series.needs_cutting
+    where not series.needs_cutting and {{ in_sample_partitions() }}
 
 ),
 
@@ -67,7 +62,7 @@ to_be_cut as (
             order by samples.landed_at desc nulls last, samples.line_number desc nulls last
         ) as landing_rank
 
-    from samples
+    from {{ ref('stg_landing__gpu_samples') }} as samples
     inner join series
         on
             samples.cluster = series.cluster
@@ -75,7 +70,7 @@ to_be_cut as (
             and samples.node = series.node
             and samples.source = series.source
             and samples.slot_uuid is not distinct from series.slot_uuid
-    where series.needs_cutting
+    where series.needs_cutting and {{ in_sample_partitions() }}
 
 ),
 
@@ -196,7 +191,6 @@ cut_readings as (
         memory_total_bytes,
         joules_per_us,
         power_watts,
-        xid,
         missing
 
     from in_buckets

@@ -6,22 +6,6 @@
 
 with
 
-samples as (
-
-    select
-        cluster,
-        node,
-        gpu_uuid,
-        slot_uuid,
-        source,
-        interval_start_at,
-        interval_ms
-
-    from {{ ref('stg_landing__gpu_samples') }}
-    where {{ in_sample_partitions() }}
-
-),
-
 boundaries as (
 
     select distinct cluster, node
@@ -48,7 +32,8 @@ series as (
 
     from (
         select distinct cluster, node, gpu_uuid, slot_uuid, source
-        from samples
+        from {{ ref('stg_landing__gpu_samples') }}
+        where {{ in_sample_partitions() }}
     ) as distinct_series
 
 ),
@@ -63,7 +48,7 @@ followed as (
             partition by series.series_number order by samples.interval_start_at nulls last
         ) as next_start_at
 
-    from samples
+    from {{ ref('stg_landing__gpu_samples') }} as samples
     inner join series
         on
             samples.cluster = series.cluster
@@ -71,6 +56,7 @@ followed as (
             and samples.node = series.node
             and samples.source = series.source
             and samples.slot_uuid is not distinct from series.slot_uuid
+    where {{ in_sample_partitions() }}
 
 ),
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from collectors.command import SourceFailedError
 from collectors.dcgm.exposition import read_samples
-from collectors.dcgm.parse import Holder, OptionMissing, Slot, holder_of, is_no_node, parse_scrape
+from collectors.dcgm.parse import Holder, OptionMissingError, Slot, holder_of, is_no_node, parse_scrape
 from tests.unit.collectors.dcgm.scrapes import GRAPHICS, SLICE, SM, UTIL, WHOLE, scrape
 
 NOON = datetime(2026, 11, 1, 12)
@@ -91,9 +91,9 @@ def test_a_lines_own_time_stands_and_tells_scrapes_in_one_file_apart() -> None:
 
 
 def test_without_a_time_or_a_node_the_option_that_gives_it_is_named() -> None:
-    with pytest.raises(OptionMissing, match="--at 2026-11-01"):
+    with pytest.raises(OptionMissingError, match="--at 2026-11-01"):
         parse_scrape(scrape({SM: 0.5}).encode(), "a.prom")
-    with pytest.raises(OptionMissing, match="--node NAME"):
+    with pytest.raises(OptionMissingError, match="--node NAME"):
         parse_scrape(scrape({SM: 0.5}, {"UUID": "GPU-1", "instance": "localhost:9400"}).encode(), "a.prom", at=NOON)
 
 
