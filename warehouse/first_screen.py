@@ -209,8 +209,8 @@ def _ghosts(connection: duckdb.DuckDBPyConnection, first: date, last: date) -> l
             from fct_gpu_ledger_hourly
             where is_ghost and cast(hour_start_at as date) between ? and ? group by all
         )
-        select ghosts.cluster, coalesce(dim_workloads.workload, ghosts.workload_id), dim_states.label, state_reason,
-            currency, gpu_hours, cost
+        select ghosts.cluster, ghosts.workload_id, coalesce(dim_workloads.workload, ghosts.workload_id), dim_states.label,
+            state_reason, currency, gpu_hours, cost
         from ghosts
         left join dim_workloads using (workload_id)
         left join (select distinct state, label from dim_states) as dim_states using (state)
@@ -218,10 +218,11 @@ def _ghosts(connection: duckdb.DuckDBPyConnection, first: date, last: date) -> l
             ghosts.cluster, ghosts.workload_id, ghosts.state, state_reason, currency""",
         [first, last],
     ).fetchall()
-    amounts: dict[tuple[str, str, str, str], Amount] = {}
-    for cluster, workload, state, reason, currency, gpu_hours, cost in rows:
-        amounts.setdefault((cluster, workload, state, reason), Amount()).add(gpu_hours, currency, cost)
-    return [Ghost(*key, amount) for key, amount in list(amounts.items())[:LARGEST]]
+    # two workloads of one name in different namespaces are two
+    amounts: dict[tuple[str, str, str, str, str], Amount] = {}
+    for cluster, workload_id, workload, state, reason, currency, gpu_hours, cost in rows:
+        amounts.setdefault((workload_id, cluster, workload, state, reason), Amount()).add(gpu_hours, currency, cost)
+    return [Ghost(*key[1:], amount) for key, amount in list(amounts.items())[:LARGEST]]
 
 
 def render(screen: FirstScreen, width: int = PLAIN_WIDTH) -> RenderableType:

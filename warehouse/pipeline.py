@@ -8,6 +8,8 @@ import sys
 import click
 
 from warehouse.build import INSTANT, build_window
+from warehouse.first_screen import show
+from warehouse.home import Home
 
 
 @click.command("run")
@@ -16,12 +18,16 @@ from warehouse.build import INSTANT, build_window
 @click.option("--full-refresh", is_flag=True, help="Build every day anew.")
 @click.option("--force", is_flag=True, help="Publish an unchanged build again.")
 def run_command(since: object, until: object, full_refresh: bool, force: bool) -> None:
-    """Build, gate and publish; stops at the first step that fails and leaves with its exit code (3: held)."""
+    """Build, gate and publish, then show where the capacity went.
+
+    Stops at the first step that fails and leaves with its exit code (3: held).
+    """
     build_window(since, until)  # type: ignore[arg-type]
     window = [part for name, value in (("--since", since), ("--until", until)) if value for part in (name, f"{value}Z")]
     run_step("warehouse", "build", *window, *(["--full-refresh"] if full_refresh else []))
     run_step("expectations")
     run_step("warehouse", "publish", *(["--force"] if force else []))
+    show(Home.from_environment().published_database)
 
 
 def run_step(module: str, *arguments: str) -> None:

@@ -7,6 +7,7 @@
 -- depends_on: {{ ref('int_hold_changes') }}
 -- depends_on: {{ ref('int_node_state_changes') }}
 -- depends_on: {{ ref('int_price_changes') }}
+-- depends_on: {{ ref('int_node_states_resolved') }}
 -- depends_on: {{ ref('int_billing_delivered_through') }}
 -- depends_on: {{ ref('stg_landing__billing_lines') }}
 -- depends_on: {{ ref('stg_landing__gpu_inventory') }}
@@ -97,7 +98,19 @@ touched as (
 
     union all
 
-    select usage_date, false, true
+    -- on a drained node a device's service ends with its holder, and its samples are cut there
+    select
+        usage_date,
+        exists (
+            select 1
+            from {{ ref('int_node_states_resolved') }} as node_states
+            where
+                node_states.state = 'drained'
+                and cast(node_states.started_at as date) <= hold_days.usage_date
+                and cast(node_states.ended_at as date) >= hold_days.usage_date
+        ),
+        true
+
     from hold_days
 
     union all

@@ -190,7 +190,7 @@ cuts as (
 
 ),
 
-stretches as (
+between_cuts as (
 
     select *
     from (
@@ -201,8 +201,112 @@ stretches as (
             cut_at as started_at,
             lead(cut_at) over (partition by cluster, node, hour_start_at order by cut_at nulls last) as ended_at
         from cuts
-    ) as between_cuts
+    ) as cut_pairs
     where ended_at is not null
+
+),
+
+pool_devices as (
+
+    select
+        between_cuts.cluster,
+        between_cuts.node,
+        between_cuts.hour_start_at,
+        between_cuts.started_at,
+        {{ joined_text('available.gpu_id', 'available.gpu_id') }} as devices
+
+    from between_cuts
+    inner join available
+        on
+            between_cuts.cluster = available.cluster
+            and between_cuts.node = available.node
+            and between_cuts.hour_start_at = available.hour_start_at
+            and available.started_at <= between_cuts.started_at
+            and available.ended_at >= between_cuts.ended_at
+    left join taken
+        on
+            available.cluster = taken.cluster
+            and available.gpu_id = taken.gpu_id
+            and available.hour_start_at = taken.hour_start_at
+            and taken.started_at < between_cuts.ended_at
+            and taken.ended_at > between_cuts.started_at
+    where taken.gpu_id is null
+    group by between_cuts.cluster, between_cuts.node, between_cuts.hour_start_at, between_cuts.started_at
+
+),
+
+pool_holders as (
+
+    select
+        between_cuts.cluster,
+        between_cuts.node,
+        between_cuts.hour_start_at,
+        between_cuts.started_at,
+        {{ joined_text('pool_claims.run_id', 'pool_claims.run_id') }} as holders
+
+    from between_cuts
+    inner join pool_claims
+        on
+            between_cuts.cluster = pool_claims.cluster
+            and between_cuts.node = pool_claims.node
+            and between_cuts.hour_start_at = pool_claims.hour_start_at
+            and pool_claims.started_at <= between_cuts.started_at
+            and pool_claims.ended_at >= between_cuts.ended_at
+    group by between_cuts.cluster, between_cuts.node, between_cuts.hour_start_at, between_cuts.started_at
+
+),
+
+-- a change that leaves the pool's devices and holders as they were (one exact holder after another) is none
+stretches_marked as (
+
+    select
+        between_cuts.*,
+        case
+            when
+                lag(concat_ws('|', pool_devices.devices, pool_holders.holders)) over (
+                    partition by between_cuts.cluster, between_cuts.node, between_cuts.hour_start_at
+                    order by between_cuts.started_at nulls last
+                ) = concat_ws('|', pool_devices.devices, pool_holders.holders)
+                then 0
+            else 1
+        end as begins
+
+    from between_cuts
+    left join pool_devices
+        on
+            between_cuts.cluster = pool_devices.cluster
+            and between_cuts.node = pool_devices.node
+            and between_cuts.hour_start_at = pool_devices.hour_start_at
+            and between_cuts.started_at = pool_devices.started_at
+    left join pool_holders
+        on
+            between_cuts.cluster = pool_holders.cluster
+            and between_cuts.node = pool_holders.node
+            and between_cuts.hour_start_at = pool_holders.hour_start_at
+            and between_cuts.started_at = pool_holders.started_at
+
+),
+
+stretches as (
+
+    select
+        cluster,
+        node,
+        hour_start_at,
+        min(started_at) as started_at,
+        max(ended_at) as ended_at
+
+    from (
+        select
+            stretches_marked.*,
+            sum(begins) over (
+                partition by cluster, node, hour_start_at
+                order by started_at nulls last
+                rows between unbounded preceding and current row
+            ) as stretch_number
+        from stretches_marked
+    ) as numbered
+    group by cluster, node, hour_start_at, stretch_number
 
 ),
 

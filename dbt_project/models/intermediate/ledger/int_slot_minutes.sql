@@ -39,115 +39,121 @@ edges as (
 
 ),
 
--- a bucket that lies wholly out of service has no time in service, not a whole minute of it
 edge_minutes as (
 
     select
-        minutes.slot_number,
-        minutes.bucket_start_at,
-        -- greatest() and least() pass over nulls: without a span there is nothing to measure
-        cast(sum(case
-            when spans.started_at is null then 0
-            else {{ microseconds_between(
-                'greatest(spans.started_at, minutes.bucket_start_at)', 'least(spans.ended_at, minutes.bucket_end_at)'
-            ) }}
-        end) as bigint) as service_us
+        edges.slot_number,
+        edges.minute_start_at,
+        cast(sum({{ microseconds_between(
+            'greatest(spans.started_at, edges.minute_start_at)',
+            'least(spans.ended_at, edges.minute_start_at + interval 1 minute)'
+        ) }}) as bigint) as service_us
 
-    from minutes
-    inner join edges
+    from edges
+    inner join spans
         on
-            minutes.slot_number = edges.slot_number
-            and minutes.minute_start_at = edges.minute_start_at
-    left join spans
-        on
-            minutes.slot_number = spans.slot_number
-            and minutes.usage_date = spans.usage_date
-            and spans.started_at < minutes.bucket_end_at
-            and spans.ended_at > minutes.bucket_start_at
-    group by minutes.slot_number, minutes.bucket_start_at
+            edges.slot_number = spans.slot_number
+            and cast(edges.minute_start_at as date) = spans.usage_date
+            and spans.started_at < edges.minute_start_at + interval 1 minute
+            and spans.ended_at > edges.minute_start_at
+    group by edges.slot_number, edges.minute_start_at
 
 ),
 
-in_service as (
-
-    select
-        minutes.*,
-        coalesce(
-            edge_minutes.service_us, {{ microseconds_between('minutes.bucket_start_at', 'minutes.bucket_end_at') }}
-        ) as service_us
-
-    from minutes
-    left join edge_minutes
-        on
-            minutes.slot_number = edge_minutes.slot_number
-            and minutes.bucket_start_at = edge_minutes.bucket_start_at
-
-),
-
--- buckets of one minute between which the node was out of service
+-- minutes in which service began or ended: samples of one are kept apart by these instants
 broken_minutes as (
 
     select distinct slot_number, minute_start_at
     from minutes
-    where bucket_start_at > minute_start_at
+    where bucket_start_at > minute_start_at or bucket_end_at < minute_start_at + interval 1 minute
 
 ),
 
--- the parts in service of a broken minute are one mix
+-- what was sampled in the parts in service of a broken minute is one mix; what was sampled out of service does not count
+mixed_minutes as (
+
+    select
+        minutes.slot_number,
+        minutes.minute_start_at,
+        cast(sum(minutes.covered_us) as bigint) as covered_us,
+        cast(sum(minutes.idle_us) as bigint) as idle_us,
+        cast(sum(minutes.idle_0_us) as bigint) as idle_0_us,
+        cast(sum(minutes.idle_10_us) as bigint) as idle_10_us,
+        cast(sum(minutes.idle_25_us) as bigint) as idle_25_us,
+        sum(minutes.activity_us) as activity_us,
+        sum(minutes.active_activity_us) as active_activity_us,
+        sum(minutes.throttled_us) as throttled_us,
+        max_by(minutes.signal, minutes.covered_us) as signal,
+        sum(minutes.memory_bytes * minutes.covered_us) / nullif(sum(minutes.covered_us), 0) as memory_bytes,
+        max(minutes.memory_total_bytes) as memory_total_bytes,
+        sum(minutes.energy_joules) as energy_joules,
+        min(minutes.gap_reason) as gap_reason
+
+    from minutes
+    inner join broken_minutes
+        on
+            minutes.slot_number = broken_minutes.slot_number
+            and minutes.minute_start_at = broken_minutes.minute_start_at
+    where exists (
+        select 1
+        from spans
+        where
+            spans.slot_number = minutes.slot_number
+            and spans.usage_date = minutes.usage_date
+            and spans.started_at < minutes.bucket_end_at
+            and spans.ended_at > minutes.bucket_start_at
+    )
+    group by minutes.slot_number, minutes.minute_start_at
+
+),
+
+single_minutes as (
+
+    select
+        minutes.slot_number,
+        minutes.minute_start_at,
+        minutes.covered_us,
+        minutes.idle_us,
+        minutes.idle_0_us,
+        minutes.idle_10_us,
+        minutes.idle_25_us,
+        minutes.activity_us,
+        minutes.active_activity_us,
+        minutes.throttled_us,
+        minutes.signal,
+        minutes.memory_bytes,
+        minutes.memory_total_bytes,
+        minutes.energy_joules,
+        minutes.gap_reason
+
+    from minutes
+    left join broken_minutes
+        on
+            minutes.slot_number = broken_minutes.slot_number
+            and minutes.minute_start_at = broken_minutes.minute_start_at
+    where broken_minutes.slot_number is null
+
+),
+
+rolled_up as (
+
+    select * from single_minutes
+    union all
+    select * from mixed_minutes
+
+),
+
 whole_minutes as (
 
     select
-        in_service.slot_number,
-        in_service.minute_start_at,
-        in_service.service_us,
-        in_service.covered_us,
-        in_service.idle_us,
-        in_service.idle_0_us,
-        in_service.idle_10_us,
-        in_service.idle_25_us,
-        in_service.activity_us,
-        in_service.active_activity_us,
-        in_service.throttled_us,
-        in_service.signal,
-        in_service.memory_bytes,
-        in_service.memory_total_bytes,
-        in_service.energy_joules,
-        in_service.gap_reason
+        rolled_up.*,
+        coalesce(edge_minutes.service_us, 60000000) as service_us
 
-    from in_service
-    left join broken_minutes
+    from rolled_up
+    left join edge_minutes
         on
-            in_service.slot_number = broken_minutes.slot_number
-            and in_service.minute_start_at = broken_minutes.minute_start_at
-    where broken_minutes.slot_number is null
-
-    union all
-
-    select
-        in_service.slot_number,
-        in_service.minute_start_at,
-        cast(sum(in_service.service_us) as bigint) as service_us,
-        cast(sum(in_service.covered_us) as bigint) as covered_us,
-        cast(sum(in_service.idle_us) as bigint) as idle_us,
-        cast(sum(in_service.idle_0_us) as bigint) as idle_0_us,
-        cast(sum(in_service.idle_10_us) as bigint) as idle_10_us,
-        cast(sum(in_service.idle_25_us) as bigint) as idle_25_us,
-        sum(in_service.activity_us) as activity_us,
-        sum(in_service.active_activity_us) as active_activity_us,
-        sum(in_service.throttled_us) as throttled_us,
-        max_by(in_service.signal, in_service.covered_us) as signal,
-        sum(in_service.memory_bytes * in_service.covered_us) / nullif(sum(in_service.covered_us), 0) as memory_bytes,
-        max(in_service.memory_total_bytes) as memory_total_bytes,
-        sum(in_service.energy_joules) as energy_joules,
-        min(in_service.gap_reason) as gap_reason
-
-    from in_service
-    inner join broken_minutes
-        on
-            in_service.slot_number = broken_minutes.slot_number
-            and in_service.minute_start_at = broken_minutes.minute_start_at
-    where in_service.service_us > 0
-    group by in_service.slot_number, in_service.minute_start_at
+            rolled_up.slot_number = edge_minutes.slot_number
+            and rolled_up.minute_start_at = edge_minutes.minute_start_at
 
 ),
 

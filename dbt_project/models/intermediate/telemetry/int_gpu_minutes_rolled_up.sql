@@ -122,6 +122,32 @@ service_changes as (
 
     union
 
+    -- a drained node serves a device's last holder and nobody else: service ends where the holder does
+    select
+        series.series_number,
+        claims.changed_at
+
+    from series
+    inner join node_states
+        on
+            series.cluster = node_states.cluster
+            and series.node = node_states.node
+            and node_states.state = 'drained'
+    inner join (
+        select cluster, node, started_at as changed_at
+        from {{ ref('int_holds_claimed') }}
+        union
+        select cluster, node, ended_at as changed_at
+        from {{ ref('int_holds_claimed') }}
+    ) as claims
+        on
+            series.cluster = claims.cluster
+            and series.node = claims.node
+            and claims.changed_at > node_states.started_at
+            and claims.changed_at < node_states.ended_at
+
+    union
+
     select
         series.series_number,
         loss_events.told_at as changed_at
