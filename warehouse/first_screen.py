@@ -186,12 +186,13 @@ def _unit_costs(connection: duckdb.DuckDBPyConnection, first: date, last: date) 
     rows = connection.execute(
         """select
             dim_workloads.cluster, dim_workloads.workload, economics.model, economics.currency,
-            cast(sum(prompt_tokens + output_tokens) as bigint) as tokens,
+            cast(sum(tokens) as bigint) as tokens,
             sum(held_gpu_hours) as held_gpu_hours,
-            1e6 * sum(cost_per_million_tokens * (prompt_tokens + output_tokens) / 1e6)
-                / nullif(sum(case when cost_per_million_tokens is not null then prompt_tokens + output_tokens end), 0),
+            sum(cost_per_million_tokens * tokens) / nullif(sum(case when cost_per_million_tokens is not null then tokens end), 0),
             min(null_reason)
-        from mart_unit_economics_daily as economics
+        from (
+            select *, coalesce(prompt_tokens, 0) + coalesce(output_tokens, 0) as tokens from mart_unit_economics_daily
+        ) as economics
         inner join dim_workloads using (workload_id)
         where usage_date between ? and ?
         group by all order by held_gpu_hours desc nulls last, dim_workloads.workload""",
@@ -225,9 +226,14 @@ def _ghosts(connection: duckdb.DuckDBPyConnection, first: date, last: date) -> l
     return [Ghost(*key[1:], amount) for key, amount in list(amounts.items())[:LARGEST]]
 
 
-def render(screen: FirstScreen, width: int = PLAIN_WIDTH) -> RenderableType:
-    """The tables as they are printed, the waterfall in as many as `width` characters ask for."""
-    columns: list[tuple[tuple[str, ...], str]] = [((cluster,), cluster) for cluster in screen.clusters]
+def render(screen: FirstScreen, width: int = PLAIN_WIDTH, most_clusters: int | None = None) -> RenderableType:
+    """The tables as they are printed, the waterfall in as many as `width` characters ask for.
+
+    Of more than `most_clusters` only the largest have columns of their own; all of them are in the total.
+    """
+    everything = [state.name for state in screen.states if state.name != COMMITMENT]
+    largest = sorted(screen.clusters, key=lambda cluster: -screen.amount([cluster], everything).gpu_hours)[:most_clusters]
+    columns: list[tuple[tuple[str, ...], str]] = [((cluster,), cluster) for cluster in screen.clusters if cluster in largest]
     if len(screen.clusters) > 1:
         columns.append(((*screen.clusters, NO_CLUSTER), ALL))
     at_once = max(1, (width - LABEL_WIDTH) // PAIR_WIDTH)
@@ -324,8 +330,8 @@ def _hours(gpu_hours: float) -> str:
     return f"{gpu_hours:,.2f}" if abs(gpu_hours) > NO_TIME else "–"
 
 
-def show(database: Path, console: Console | None = None, days: int | None = 7) -> None:
-    """Print the first screen of a published database, or that there is nothing in it yet."""
+def show(database: Path, console: Console | None = None, days: int | None = 7, most_clusters: int | None = None) -> None:
+    """Print the first screen of a published database, or that there is nothing in it yet; see `read` and `render`."""
     console = console or Console()
     screen = read(database, days) if database.exists() else None
     if screen is None:
@@ -333,6 +339,6 @@ def show(database: Path, console: Console | None = None, days: int | None = 7) -
         return
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
-    console.print(render(screen, console.width))
+    console.print(render(screen, console.width, most_clusters))
     console.print(f"published as {screen.publication_id}, data through {screen.data_through_at}")
     console.print(str(database), soft_wrap=True, highlight=False)

@@ -11,6 +11,9 @@ from warehouse.build import INSTANT, build_window
 from warehouse.first_screen import show
 from warehouse.home import Home
 
+#: clusters with columns of their own on the first screen; the others are in its total
+MOST_CLUSTERS = 6
+
 
 @click.command("run")
 @click.option("--since", type=INSTANT, help="Rebuild from this instant or date on (UTC).")
@@ -27,7 +30,7 @@ def run_command(since: object, until: object, full_refresh: bool, force: bool) -
     run_step("warehouse", "build", *window, *(["--full-refresh"] if full_refresh else []))
     run_step("expectations")
     run_step("warehouse", "publish", *(["--force"] if force else []))
-    show(Home.from_environment().published_database)
+    show(Home.from_environment().published_database, most_clusters=MOST_CLUSTERS)
 
 
 def run_step(module: str, *arguments: str) -> None:

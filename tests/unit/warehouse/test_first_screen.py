@@ -159,3 +159,15 @@ def test_nothing_published_is_said_with_what_to_do(tmp_path: Path) -> None:
     text = StringIO()
     show(tmp_path / "absent.duckdb", Console(file=text))
     assert "python -m warehouse run" in text.getvalue()
+
+
+def test_a_model_without_output_tokens_has_its_line(database: Path) -> None:
+    """An embedding model counts prompt tokens only; the sum with an absent count was null and the screen fell over it."""
+    with duckdb.connect(str(database)) as connection:
+        connection.execute(
+            "insert into mart_unit_economics_daily values ('2026-11-09', 'w2', 'embed', 'EUR', 2000000, null, 1, 1.5, null)"
+        )
+    screen = read(database)
+    assert screen is not None
+    (line,) = [cost for cost in screen.unit_costs if cost.model == "embed"]
+    assert (line.tokens, line.cost_per_million) == (2_000_000, 1.5)
