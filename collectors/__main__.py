@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
+
+from warehouse.command_line import LazyCommands
 
 #: command → where it lives; imported only when it runs, so that an agent loads no more than it needs
 COMMANDS = {
@@ -17,22 +17,7 @@ COMMANDS = {
 }
 
 
-class Sources(click.Group):
-    """A group that imports a command's module when the command is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        place = COMMANDS.get(cmd_name)
-        if place is None:
-            return None
-        module, name = place.split(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
-
-
-@click.group(cls=Sources)
+@click.group(cls=LazyCommands, places=COMMANDS)
 def main() -> None:
     """Read a source of GPU data and land it in GPU_NET_HOME.
 

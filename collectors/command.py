@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from warehouse.conform import parse_instant
+from warehouse.command_line import INSTANT
 from warehouse.home import Home
 from warehouse.landing import CollectionOutcome, Landing
 
@@ -25,21 +25,22 @@ class SourceFailedError(Exception):
     """The source could not be read; the message says what to do about it."""
 
 
-class Instant(click.ParamType[datetime]):
-    """ISO 8601 with offset, or a date (UTC); becomes a naive UTC datetime."""
+__all__ = [
+    "FAILED",
+    "FILES",
+    "INSTANT",
+    "LANDED",
+    "QUARANTINED",
+    "WRONG_USAGE",
+    "SourceFailedError",
+    "collector_options",
+    "landing",
+    "report",
+    "require_cluster",
+    "source",
+    "utc_now",
+]
 
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        if isinstance(value, datetime):
-            return value
-        try:
-            return parse_instant(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-INSTANT = Instant()
 FILES = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 

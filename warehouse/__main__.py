@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
+
+from warehouse.command_line import LazyCommands
 
 #: command → where it lives; imported only when it runs
 COMMANDS = {
@@ -17,22 +17,7 @@ COMMANDS = {
 }
 
 
-class Commands(click.Group):
-    """A group that imports a command's module when the command is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        place = COMMANDS.get(cmd_name)
-        if place is None:
-            return None
-        module, name = place.split(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
-
-
-@click.group(cls=Commands)
+@click.group(cls=LazyCommands, places=COMMANDS)
 def main() -> None:
     """Build, gate, publish and look at the warehouse in GPU_NET_HOME."""
 

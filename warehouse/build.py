@@ -24,11 +24,11 @@ import click
 import duckdb
 
 from warehouse import control
+from warehouse.command_line import INSTANT
 from warehouse.database import WarehouseLockedError, locked
 from warehouse.home import PROJECT_ROOT, Home
 from warehouse.landing import Window
 from warehouse.outcomes import landed_tables
-from warehouse.values import parse_instant
 from warehouse.verdict import last_build
 
 DBT_PROJECT = PROJECT_ROOT / "dbt_project"
@@ -146,19 +146,6 @@ def read_run_results(home: Home) -> list[dict[str, Any]]:
         return []
     results: list[dict[str, Any]] = json.loads(path.read_text())["results"]
     return results
-
-
-class _Instant(click.ParamType[datetime]):
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        try:
-            return parse_instant(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-INSTANT = _Instant()
 
 
 def build_window(since: datetime | None, until: datetime | None) -> Window:

@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from warehouse.build import INSTANT, build_window
+from warehouse.build import build_window
+from warehouse.command_line import INSTANT
 from warehouse.first_screen import show
 from warehouse.home import Home
 
