@@ -9,8 +9,8 @@ import duckdb
 
 #: when something was landed, built or published, and by which file, is not what the tables are about
 NOT_CONTENT = re.compile(r"landed_at|built_at|build_id|published_at|publication_id|collection_run_id|started_by|line_id$")
-#: one row per landing, per publication
-NOT_COMPARED = {"publication", "fct_collection_runs"}
+#: one row per landing, per publication, per check of a build
+NOT_COMPARED = {"publication", "fct_collection_runs", "gate_results"}
 
 
 def contents(database: Path) -> dict[str, tuple[int, str]]:
