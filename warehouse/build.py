@@ -76,6 +76,10 @@ def build(home: Home, window: Window = EVERYTHING, *, full_refresh: bool = False
             is_due = full_refresh or is_windowed or has_new_rows or interrupted.is_one or control.has_pending_days(connection)
             if not is_due:
                 return BuildSummary(last.build_id if last else "", "nothing_to_do", 0, 0.0, False)
+            if full_refresh and last is not None and control.sealed_days(landed):
+                # dbt's own full refresh would begin with empty tables, and what has expired could not be worked out again
+                control.owe_every_day(connection)
+                full_refresh = False
             build_id = f"{started_at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
             control.write_inputs(connection, home, landed, fresh, window, build_id=build_id, full_refresh=full_refresh)
             connection.execute("checkpoint")

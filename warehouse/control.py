@@ -1,6 +1,7 @@
 """The `control` schema of the build database: what a build is told, and what it remembers.
 
-Told (written before dbt runs): landed_files, landing_columns, collection_runs, data_through, days_landed, build_window.
+Told (written before dbt runs): landed_files, landing_columns, collection_runs, data_through,
+days_landed, sealed_days, build_window.
 Remembered (written after every node succeeded): builds, build_days, consumed, pending_days, and `…_built` tables: the
 compact inputs as the last build held them, from which the next build sees what changed.
 """
@@ -74,6 +75,24 @@ def interrupted_build(connection: duckdb.DuckDBPyConnection) -> Interrupted:
     return Interrupted(bool(rows), any(row[0] for row in rows))
 
 
+def sealed_days(landed: Sequence[LandedTable]) -> list[str]:
+    """The days whose samples have expired: what was worked out for them stays as it is (semantics 11)."""
+    return sorted(
+        {
+            _partition(file)
+            for record in landed
+            if record.status == "expired"
+            for file in record.removed_files
+            if "/gpu_samples/" in f"/{file}"
+        }
+    )
+
+
+def owe_every_day(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let the next build replace every day that was ever built, one by one: what a full refresh does where days are sealed."""
+    connection.execute("insert into control.pending_days select distinct usage_date from int_device_hours")
+
+
 def has_pending_days(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(connection.execute("select count(*) from control.pending_days").fetchall()[0][0])
 
@@ -119,6 +138,10 @@ def write_inputs(
             rows_quarantined bigint, rejects varchar, gaps varchar, content_hash varchar, files varchar, removed_files varchar,
             clusters varchar)"""
         )
+    sealed = pl.DataFrame({"usage_date": sealed_days(landed)}, {"usage_date": pl.String}).with_columns(
+        pl.col("usage_date").str.to_date()
+    )
+    _replace(connection, "sealed_days", sealed)
     _write_data_through(connection, landed)
     connection.execute("delete from control.build_window")
     connection.execute(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import click
 
-from warehouse import compaction, publications, retention
+from warehouse import compaction, control, publications, retention
 from warehouse.database import locked
 from warehouse.home import Home
+from warehouse.outcomes import landed_tables
 
 
 @click.command("compact")
@@ -33,9 +34,10 @@ def compact_command(older_than_hours: float, delete_now: bool) -> None:
 @click.command("retention")
 @click.option("--samples-days", type=int, default=35, show_default=True, help="Days that samples are kept.")
 @click.option("--processes-days", type=int, default=14, show_default=True, help="Days that processes are kept.")
+@click.option("--minutes-days", type=int, default=35, show_default=True, help="Days that minutes are kept in the build.")
 @click.option("--quarantine-days", type=int, default=90, show_default=True, help="Days that quarantined rows are kept.")
 @click.option("--publications", "kept", type=int, default=publications.VERSIONS_KEPT, show_default=True, help="Versions kept.")
-def retention_command(samples_days: int, processes_days: int, quarantine_days: int, kept: int) -> None:
+def retention_command(samples_days: int, processes_days: int, minutes_days: int, quarantine_days: int, kept: int) -> None:
     """Expire raw partitions and old publications by policy; month ends stay."""
     home = Home.from_environment().create()
     try:
@@ -43,6 +45,7 @@ def retention_command(samples_days: int, processes_days: int, quarantine_days: i
             expired = retention.expire(
                 home, samples_days=samples_days, processes_days=processes_days, quarantine_days=quarantine_days
             )
+            minutes = expire_minutes(home, minutes_days)
             versions = publications.expire(home.published, kept)
     except (OSError, RuntimeError) as error:
         click.echo(f"retention: {error}", err=True)
@@ -51,4 +54,27 @@ def retention_command(samples_days: int, processes_days: int, quarantine_days: i
         click.echo(day.summary())
     for version in versions:
         click.echo(f"publication {version}")
-    click.echo(f"retention: {len(expired)} days and {len(versions)} publications let go")
+    click.echo(f"retention: {len(expired)} days, {minutes:,} minutes and {len(versions)} publications let go")
+
+
+def expire_minutes(home: Home, minutes_days: int) -> int:
+    """Delete the minutes of sealed days that ended more than `minutes_days` days ago; how many there were.
+
+    Minutes whose samples are still there stay, since a late row may want them.
+    """
+    if not home.build_database.exists():
+        return 0
+    oldest = datetime.now(UTC).date() - timedelta(days=minutes_days)
+    with control.open_build_database(home) as connection:
+        tables = {
+            row[0] for row in connection.execute("select table_name from duckdb_tables() where schema_name = 'main'").fetchall()
+        }
+        if "int_gpu_minutes_rolled_up" not in tables:
+            return 0
+        return int(
+            connection.execute(
+                """delete from int_gpu_minutes_rolled_up
+                where usage_date < ? and usage_date in (select unnest(?::date[]))""",
+                [oldest, control.sealed_days(landed_tables(home.raw))],
+            ).fetchall()[0][0]
+        )

@@ -1,7 +1,8 @@
 -- The days this build replaces. A landed sample touches its day, an interval that changed (a run seen again with a
 -- later end, a node state, a price) only the days in which it changed; and, because some rules look half an hour over
 -- midnight and inventory bridges up to a day, one day on either side. Days whose samples or node states changed are
--- rolled up again. A full refresh replaces everything and asks for none.
+-- rolled up again. Days whose samples have expired are sealed and never replaced (semantics 11). A full refresh replaces
+-- everything and asks for none.
 
 -- depends_on: {{ ref('int_run_changes') }}
 -- depends_on: {{ ref('int_hold_changes') }}
@@ -22,6 +23,12 @@ build_window as (
 days_landed as (
 
     select * from {{ source('control', 'days_landed') }}
+
+),
+
+sealed_days as (
+
+    select * from {{ source('control', 'sealed_days') }}
 
 ),
 
@@ -208,5 +215,5 @@ select
     bool_or(is_rolled_up) as is_rolled_up
 
 from chosen
-where usage_date is not null
+where usage_date is not null and usage_date not in (select sealed.usage_date from sealed_days as sealed)
 group by usage_date
