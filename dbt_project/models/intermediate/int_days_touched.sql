@@ -108,7 +108,7 @@ touched as (
     -- on a drained node a device's service ends with its holder, and its samples are cut there
     select
         usage_date,
-        exists (
+        exists(
             select 1
             from {{ ref('int_node_states_resolved') }} as node_states
             where
