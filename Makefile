@@ -35,7 +35,7 @@ real: $(STAMP) ## the same path on the real captures of ../shared/data/real, eac
 	@$(BIN)/python -m tests.real.run
 
 test: $(STAMP) ## run all tests; those that need a server or a capture that is not here skip and say so
-	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest tests -n 2 --dist loadfile
 
 lint: $(STAMP) ## ruff (lint and format), mypy, sqlfluff, as pre-commit and CI do
 	@$(BIN)/ruff check .

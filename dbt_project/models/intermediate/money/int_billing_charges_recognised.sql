@@ -28,20 +28,11 @@ data_through as (
 
 ),
 
-build_window as (
-
-    select * from {{ source('control', 'build_window') }}
-
-),
-
+-- not the end of the build's window: days outside it stand as they were built, and their charges with them
 ends as (
 
-    select
-        max(build_window.end_at) as build_end_at,
-        max(data_through.telemetry_through_at) as telemetry_through_at
-
-    from build_window
-    left join data_through on true
+    select max(telemetry_through_at) as telemetry_through_at
+    from data_through
 
 ),
 
@@ -104,8 +95,7 @@ clipped as (
             charges.starts_at,
             least(
                 charges.ends_at,
-                coalesce(resource_ends.telemetry_through_at, ends.telemetry_through_at, charges.ends_at),
-                coalesce(ends.build_end_at, charges.ends_at)
+                coalesce(resource_ends.telemetry_through_at, ends.telemetry_through_at, charges.ends_at)
             )
         ) as recognised_until_at
 
