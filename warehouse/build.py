@@ -69,11 +69,16 @@ def build(home: Home, window: Window = EVERYTHING, *, full_refresh: bool = False
             last = last_build(connection)
             interrupted = control.interrupted_build(connection)
             version = project_version()
-            is_windowed = window.start_at is not None or window.end_at is not None
             full_refresh = full_refresh or last is None or last.version != version or interrupted.was_full_refresh
             fresh = landed if full_refresh else control.not_consumed(connection, landed)
             has_new_rows = any(record.status == "landed" for record in fresh)
-            is_due = full_refresh or is_windowed or has_new_rows or interrupted.is_one or control.has_pending_days(connection)
+            is_due = (
+                full_refresh
+                or control.is_windowed(window)
+                or has_new_rows
+                or interrupted.is_one
+                or control.has_pending_days(connection)
+            )
             if not is_due:
                 return BuildSummary(last.build_id if last else "", "nothing_to_do", 0, 0.0, False)
             if full_refresh and last is not None and control.sealed_days(landed):

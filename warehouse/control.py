@@ -147,7 +147,7 @@ def write_inputs(
     connection.execute(
         "insert into control.build_window values (?, ?, ?, ?)", [build_id, window.start_at, window.end_at, full_refresh]
     )
-    if _is_windowed(window):
+    if is_windowed(window):
         # until the window is built in full its days are owed: should this build be killed, the next one builds them
         connection.execute(_WINDOW_DAYS, [window.start_at, window.end_at])
     _write_days_landed(connection, home, fresh)
@@ -162,7 +162,8 @@ _WINDOW_DAYS = """
     ))::date"""
 
 
-def _is_windowed(window: Window) -> bool:
+def is_windowed(window: Window) -> bool:
+    """Whether a build was asked for named days, not for what changed."""
     return window.start_at is not None or window.end_at is not None
 
 
@@ -240,7 +241,7 @@ def record_build(
     )
     connection.execute(f"insert into control.build_days select ?, usage_date from ({days})", [build_id])
     connection.execute("delete from control.pending_days")
-    if not _is_windowed(window):
+    if not is_windowed(window):
         if full_refresh:
             connection.execute("delete from control.consumed")
         connection.executemany(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from warehouse import compaction, control, publications, retention
-from warehouse.database import locked
+from warehouse.database import WarehouseLockedError, locked
 from warehouse.home import Home
 from warehouse.outcomes import landed_tables
 
@@ -47,7 +47,7 @@ def retention_command(samples_days: int, processes_days: int, minutes_days: int,
             )
             minutes = expire_minutes(home, minutes_days)
             versions = publications.expire(home.published, kept)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, WarehouseLockedError) as error:
         click.echo(f"retention: {error}", err=True)
         sys.exit(1)
     for day in expired:
