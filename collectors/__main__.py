@@ -9,8 +9,14 @@ from warehouse.command_line import LazyCommands
 #: command → where it lives; imported only when it runs, so that an agent loads no more than it needs
 COMMANDS = {
     "check": "collectors.check:check",
+    "nvml": "collectors.nvml.collect:nvml",
+    "nvidia-smi": "collectors.nvidia_smi.collect:nvidia_smi",
     "dcgm": "collectors.dcgm.collect:dcgm",
+    "prometheus": "collectors.prometheus.collect:prometheus",
     "slurm": "collectors.slurm.collect:slurm",
+    "kubernetes": "collectors.kubernetes.collect:kubernetes",
+    "inference": "collectors.inference.collect:inference",
+    "requests": "collectors.requests.collect:requests",
     "billing": "collectors.billing.collect:billing",
     "import": "collectors.tables.collect:import_table",
     "incoming": "collectors.incoming:incoming",

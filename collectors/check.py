@@ -7,16 +7,15 @@ import os
 import shutil
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
 
-from collectors.dcgm.client import request, without_credentials
-from collectors.dcgm.exposition import TEXT_LIMIT, decode
+from collectors import http
+from collectors.command import SourceFailedError
+from collectors.files import decode
 from warehouse.home import Home
 
 #: below this much room a landing is likely to fail soon: a day of 1,000 GPUs at 10 s is about 0.5 GB
@@ -125,17 +124,13 @@ def look_at_endpoint(name: str, url: str | None, option: str, path: str = "") ->
     """Whether an address answers. One that nobody gave is missing, not wrong."""
     if not url:
         return Finding(name, "missing", "no address given", f"give {option}, or set {_variable(option)}")
-    shown = without_credentials(url)
+    shown = http.without_credentials(url)
+    remedy = f"start it, open the port, or correct the address in {option}"
     try:
-        with urllib.request.urlopen(request(url.rstrip("/") + path), timeout=TIMEOUT_SECONDS) as response:
-            start = decode(response.read(TEXT_LIMIT + 1), shown)
-    except urllib.error.HTTPError as error:
-        return Finding(name, "missing", f"{shown} answers {error.code} {error.reason}", f"correct the address in {option}")
-    except Exception as error:  # whatever a stranger's server does, the other lines still print
-        reason = getattr(error, "reason", error)
-        return Finding(
-            name, "missing", f"{shown} cannot be reached ({reason})", "start it, open the port, or correct the address"
-        )
+        start = decode(http.get(url.rstrip("/") + path, timeout_seconds=TIMEOUT_SECONDS, retries=0, hint=remedy), shown)
+    except SourceFailedError as error:
+        detail, _, remedy = str(error).rpartition("; ")
+        return Finding(name, "missing", detail, remedy)
     if name == "dcgm-exporter" and "DCGM_" not in start.upper():
         return Finding(name, "missing", f"{shown} answers, but without a DCGM field", "is it the /metrics of dcgm-exporter?")
     return Finding(name, "ok", shown)

@@ -49,11 +49,16 @@ class Home:
     def config(self) -> Path:
         return self.root / "config"
 
+    @property
+    def state(self) -> Path:
+        """What collectors keep between two calls: the last reading of each counter, samples not landed yet."""
+        return self.root / "state"
+
     def create(self) -> Home:
         """Make the folders: private ones for the owner only, `published` readable by all."""
         previous = os.umask(0o077)
         try:
-            for folder in (self.root, self.raw, self.build, self.quarantine, self.config):
+            for folder in (self.root, self.raw, self.build, self.quarantine, self.config, self.state):
                 folder.mkdir(parents=True, exist_ok=True)
             if not self.published.exists():
                 self.published.mkdir()

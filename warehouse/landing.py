@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -98,6 +98,7 @@ class Landing:
         source_version: str | None = None,
         notes: Sequence[str] = (),
         content: str | None = None,
+        before_commit: Callable[[str], None] = lambda run_id: None,
     ) -> CollectionOutcome:
         """Conform the frames, write them, commit them by their outcome record.
 
@@ -105,6 +106,7 @@ class Landing:
         the source was asked for; without one the last instant landed stands for its end (`data_through_at`).
         `content` is a hash of the input that is known before its rows are (`warehouse.content.hash_files`): with it
         frames are written as they come, without it they are hashed first and held in memory until then.
+        `before_commit` is called with the landing's id before its outcome record is written, or where it finds its own.
 
         Raises LandingError where the disk cannot be written, and what reading the frames raises; both leave the old
         state.
@@ -122,6 +124,7 @@ class Landing:
         content_hash = hash_landing(source, cluster, identity, asked, gaps)
         run_id, known = self._run_id(source, content_hash, tables)
         if known:
+            before_commit(run_id)
             return self._already_landed(source, cluster, run_id, window, notes)
         with Staging(self.home.raw) as staging, Staging(self.home.quarantine) as quarantine:
             writer = LandingWriter(self.home, source, cluster, run_id, started_at, staging, quarantine)
@@ -141,6 +144,7 @@ class Landing:
                 # the rejects first: what the outcome counts can be looked up from the moment it is there
                 quarantine.publish()
                 staging.publish()
+                before_commit(run_id)
                 record = _Record(outcome, started_at, content_hash, inputs, gaps, source_version, window)
                 write_outcome(self.home.raw, source, record.rows(writer.tables))
         return outcome

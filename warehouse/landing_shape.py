@@ -256,6 +256,7 @@ TABLES: Mapping[str, Table] = {
             requested_gpu_count double >=0
             gpu_count double >=0
             gpu_model text
+            mig_profile text
             share_ratio double >0
             cpu_count double >=0
             cpu_seconds double >=0
@@ -271,7 +272,7 @@ TABLES: Mapping[str, Table] = {
         ),
         _table(
             "run_gpus",
-            key="cluster job_id node gpu_uuid slot_uuid started_at",
+            key="cluster job_id node gpu_uuid slot_uuid gpu_index mig_profile started_at",
             time="started_at",
             group="scheduler",
             columns="""
@@ -280,6 +281,8 @@ TABLES: Mapping[str, Table] = {
             node text *
             gpu_uuid text
             slot_uuid text
+            gpu_index integer >=0
+            mig_profile text
             gpu_count double * >=0
             share_ratio double >0
             started_at timestamp *

@@ -11,10 +11,12 @@ import click
 
 from collectors import command
 from collectors.command import SourceFailedError
-from collectors.dcgm.client import fetch, read_file, without_credentials
+from collectors.dcgm.client import fetch
 from collectors.dcgm.parse import OptionMissingError, Scrapes, nodes_in_doubt, parse_scrape
 from collectors.dcgm.rows import SOURCE, blank_reason, fields_without_column, to_rows
 from collectors.dcgm.schema import ACTIVITY_FIELDS, FIELDS
+from collectors.files import read_file
+from collectors.http import without_credentials
 from collectors.parsed import Parsed
 from warehouse.conform import MALFORMED, Reject
 from warehouse.landing import CollectionOutcome, Landing

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from collectors.command import SourceFailedError
-from collectors.dcgm.exposition import Sample, decode, read_samples
 from collectors.dcgm.schema import CARD_LEVEL, XID, XID_COUNT, field_name
+from collectors.files import decode
+from collectors.metrics.text import Sample, read_samples
 from warehouse.conform import MALFORMED, Reject
 
 DUPLICATE = "duplicate"

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from collectors.dcgm.counters import grown_within, increases
 from collectors.dcgm.parse import DUPLICATE, Reading, Slot
 from collectors.dcgm.schema import (
     DERIVED_FROM,
@@ -23,6 +22,7 @@ from collectors.dcgm.schema import (
     TOTAL,
     USED,
 )
+from collectors.metrics.counters import grown_within, increases
 from collectors.parsed import Parsed
 from warehouse.conform import Reject
 from warehouse.readings import BLANK_DOUBLE, BLANK_INT32, BLANK_INT64

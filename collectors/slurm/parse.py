@@ -10,14 +10,12 @@
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import zlib
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from collectors.files import decode
 from collectors.slurm import sonar
 from collectors.slurm.delimited import read_delimited
 from collectors.slurm.json_output import read_json
@@ -49,7 +47,7 @@ def parse_sacct(data: bytes, file: str, reading: Reading, at: datetime | None = 
     """
     zone = ZoneInfo(reading.time_zone) if reading.time_zone else None
     output = SacctOutput()
-    for records in _read(decode(data, file), file, reading):
+    for records in _read(decode(data, file, "replace").replace("\0", "\ufffd"), file, reading):
         attempts = to_attempts(records.records, file, zone)
         observed_at = at or _taken_at(records, file) or attempts.through
         output.rejects += [*records.rejects, *attempts.rejects]
@@ -62,20 +60,6 @@ def parse_sacct(data: bytes, file: str, reading: Reading, at: datetime | None = 
                 output.rows.append({**row, "cluster": row["cluster"] or records.cluster, "observed_at": observed_at})
         output.observed_at = max((moment for moment in (output.observed_at, observed_at) if moment), default=None)
     return output
-
-
-def decode(data: bytes, file: str) -> str:
-    """The file as text: gzip unpacked, byte-order mark taken off; a byte that is no UTF-8 (an old name) becomes �."""
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise SourceFailedError(f"{file}: no whole gzip file ({error}); copy it again") from None
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        text = data.decode("utf-16", "replace")
-    else:
-        text = data.decode("utf-8-sig", "replace")
-    return text.replace("\0", "\ufffd")
 
 
 def _read(text: str, file: str, reading: Reading) -> list[Records]:

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.command import SourceFailedError
-from collectors.dcgm.exposition import read_samples
 from collectors.dcgm.parse import Holder, OptionMissingError, Slot, holder_of, is_no_node, parse_scrape
+from collectors.metrics.text import read_samples
 from tests.unit.collectors.dcgm.scrapes import GRAPHICS, SLICE, SM, UTIL, WHOLE, scrape
 
 NOON = datetime(2026, 11, 1, 12)

@@ -67,7 +67,7 @@ def test_a_name_in_an_old_encoding_does_not_cost_the_row() -> None:
 
 
 def test_a_damaged_gzip_file_is_a_failed_source() -> None:
-    with pytest.raises(SourceFailedError, match=r"saved.txt: no whole gzip file.*copy it again"):
+    with pytest.raises(SourceFailedError, match=r"saved.txt: the gzip data is broken.*fetch it again"):
         parse(gzip.compress(HEADER.encode() * 100)[:-9])
 
 

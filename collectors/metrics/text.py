@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from collectors.command import SourceFailedError
 from warehouse.conform import MALFORMED, Reject, redact
 
-#: a scrape of a node is some 100 KB; more than this is another kind of file
-TEXT_LIMIT = 512 << 20
 #: the parser's time grows with the square of a line's length
 LINE_LIMIT = 16_384
 EPOCH = datetime(1970, 1, 1)
@@ -30,21 +24,6 @@ class Sample:
     labels: Mapping[str, str]
     value: float
     at: datetime | None
-
-
-def decode(data: bytes, file: str) -> str:
-    """The bytes as text: gzip unpacked, a byte-order mark taken off, bytes that are no UTF-8 kept as surrogates.
-
-    Raises SourceFailedError where the packing is broken or the text is larger than any scrape.
-    """
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(TEXT_LIMIT + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise SourceFailedError(f"{file}: the gzip data is broken ({error}); fetch it again") from error
-    if len(data) > TEXT_LIMIT:
-        raise SourceFailedError(f"{file}: larger than {TEXT_LIMIT >> 20} MiB, which is no scrape; give the scrapes one by one")
-    return data.decode("utf-8-sig", "surrogateescape")
 
 
 def read_samples(text: str, file: str) -> tuple[list[Sample], list[Reject]]:
