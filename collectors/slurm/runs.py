@@ -14,11 +14,10 @@ from zoneinfo import ZoneInfo
 from collectors.slurm import tres
 from collectors.slurm.nodelist import expand
 from collectors.slurm.records import Record
-from collectors.slurm.times import NOTHING, AmbiguousTimeError, is_local, parse_duration, parse_time
+from collectors.slurm.times import NOTHING, is_local, parse_duration, parse_time
 from collectors.slurm.tres import parse_count
+from collectors.times import AMBIGUOUS_LOCAL_TIME, AmbiguousTimeError
 from warehouse.conform import MALFORMED, Reject, redact
-
-AMBIGUOUS_LOCAL_TIME = "ambiguous_local_time"
 
 #: nothing has started
 WAITING_STATES = frozenset({"PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"})

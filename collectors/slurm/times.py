@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from collectors.times import to_utc
+
 #: what Slurm writes where there is no instant or no limit
 NOTHING = frozenset({"", "unknown", "none", "n/a", "invalid", "unlimited", "partition_limit", "not set", "infinite"})
+
+REMEDY = "save with TZ=UTC or SLURM_TIME_FORMAT=%s and name no zone"
 
 _EPOCH = re.compile(r"\d{1,11}")
 _DURATION = re.compile(r"(?:(?:(\d+)-)?(?:(\d+):)?(\d+):)?(\d+(?:\.\d+)?)")
 _LONGEST = 10**9
 #: instants beyond these years are no job's (naive datetimes end at 9999)
 _FIRST, _LAST = datetime(1990, 1, 1), datetime(2200, 1, 1)
-
-
-class AmbiguousTimeError(ValueError):
-    """A local time that two instants share: the hour a clock repeats in autumn."""
 
 
 @lru_cache(maxsize=4096)  # a row says the same instant in several fields
@@ -37,9 +37,7 @@ def parse_time(text: str, zone: ZoneInfo | None) -> datetime | None:
     except ValueError:
         raise ValueError(f"{text!r} is no time; save with SLURM_TIME_FORMAT=%s (epoch) or in ISO 8601") from None
     _plausible(instant.replace(tzinfo=None), text)
-    if instant.tzinfo is None:
-        instant = _localized(instant, zone or ZoneInfo("UTC"))
-    return instant.astimezone(UTC).replace(tzinfo=None)
+    return to_utc(instant, zone, REMEDY)
 
 
 def is_local(text: str) -> bool:
@@ -60,18 +58,6 @@ def parse_duration(text: str) -> float | None:
     if total > _LONGEST:
         raise ValueError(f"{text!r} is no duration: it is longer than 30 years")
     return total
-
-
-def _localized(instant: datetime, zone: ZoneInfo) -> datetime:
-    first, second = instant.replace(tzinfo=zone, fold=0), instant.replace(tzinfo=zone, fold=1)
-    if first.utcoffset() == second.utcoffset():
-        return first
-    if first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == instant:
-        raise AmbiguousTimeError(
-            f"{instant.isoformat()} is two instants in {zone.key}: the clock repeats that hour; "
-            "save with TZ=UTC or SLURM_TIME_FORMAT=%s and name no zone"
-        )
-    raise ValueError(f"{instant.isoformat()} never was in {zone.key}: the clock skips that hour; is --time-zone right?")
 
 
 def _plausible(instant: datetime, text: str) -> datetime:

@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from collectors.slurm import nodelist, tres
-from collectors.slurm.times import AmbiguousTimeError, is_local, parse_duration, parse_time
+from collectors.slurm.times import is_local, parse_duration, parse_time
 from collectors.slurm.tres import Gpus
+from collectors.times import AmbiguousTimeError
 
 NEW_YORK = ZoneInfo("America/New_York")
 
