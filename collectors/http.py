@@ -1,4 +1,4 @@
-"""One GET, asked again where the network or a busy server failed; the text of an error never holds a credential."""
+"""One request, asked again where the network or a busy server failed; the text of an error never holds a credential."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collectors.command import SourceFailedError
 from collectors.files import TEXT_LIMIT, unpack
 
 METRICS_TEXT = "text/plain;version=0.0.4"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 TIMEOUT_SECONDS = 10.0
 #: asked again after these answers, and where no connection came about: 0, 0.5, 1 s later
 BUSY = (429, 502, 503, 504)
@@ -28,10 +29,15 @@ class AnswerError(SourceFailedError):
         self.status, self.text = status, text
 
 
+class TooMuchError(SourceFailedError):
+    """The answer took too long or was too large; asked for less, the server may give it."""
+
+
 def get(
     url: str,
     *,
     parameters: Mapping[str, str] | None = None,
+    form: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
     retries: int = RETRIES,
@@ -39,10 +45,10 @@ def get(
     ca_file: Path | None = None,
     limit: int = TEXT_LIMIT,
 ) -> bytes:
-    """The body of the answer, unpacked. `user:password@` in the address becomes a header.
+    """The body of the answer, unpacked. `user:password@` in the address becomes a header; a `form` is sent with POST.
 
     Certificates are checked against `ca_file`, else against what the system trusts. Raises AnswerError for a status other
-    than 200 and SourceFailedError where there is no answer, or one of more than `limit` bytes.
+    than 200, TooMuchError for an answer that is late or of more than `limit` bytes, SourceFailedError where there is none.
     """
     import urllib3  # 0.1 s that a reader of files does not need
 
@@ -54,6 +60,7 @@ def get(
         total=retries,
         redirect=3,
         status_forcelist=BUSY,
+        allowed_methods=None,  # what is sent with POST here is a question as well
         backoff_factor=0.25,
         raise_on_status=False,
         respect_retry_after_header=False,
@@ -61,24 +68,27 @@ def get(
     pool = urllib3.PoolManager(ca_certs=str(ca_file) if ca_file else None)
     try:
         answer = pool.request(
-            "GET",
+            "GET" if form is None else "POST",
             address,
-            headers={"Accept-Encoding": "gzip", **own_headers, **(headers or {})},
+            body=None if form is None else urllib.parse.urlencode(form),
+            headers={"Accept-Encoding": "gzip", **(FORM if form is not None else {}), **own_headers, **(headers or {})},
             timeout=urllib3.Timeout(connect=timeout_seconds, read=timeout_seconds),
             retries=again,
             preload_content=False,
         )
         body: bytes = answer.read(limit + 1, decode_content=True)
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        reason = _without_address(getattr(error, "reason", None) or error)
-        raise SourceFailedError(f"{shown}: cannot be read ({reason}); {hint}") from None
+        cause = getattr(error, "reason", None) or error
+        reason = _without_address(cause)
+        kind = TooMuchError if isinstance(cause, urllib3.exceptions.ReadTimeoutError) else SourceFailedError
+        raise kind(f"{shown}: cannot be read ({reason}); {hint}") from None
     finally:
         pool.clear()
     if answer.status != 200:
         text = body[:2000].decode("utf-8", "replace").strip()
         raise AnswerError(f"{shown}: answers {answer.status} {answer.reason}; {hint}", answer.status, text)
     if len(body) > limit:
-        raise SourceFailedError(f"{shown}: answers with more than {limit >> 20} MiB; {hint}")
+        raise TooMuchError(f"{shown}: answers with more than {limit >> 20} MiB; {hint}")
     return unpack(body, shown)
 
 
