@@ -111,17 +111,27 @@ def parse_scrape(data: bytes, file: str, *, at: datetime | None = None, node: st
     Raises SourceFailedError where the text holds no DCGM sample, OptionMissingError where time or node is not known.
     """
     samples, rejects = read_samples(decode(data, file), file)
-    named = [(name, sample) for sample in samples if (name := field_name(sample.name))]
-    if not named:
+    scrapes = to_readings(samples, file, at=at, node=node)
+    scrapes.rejects[:0] = rejects
+    if not scrapes.fields:
         found = f"{len(samples)} samples of other metrics" if samples else "no metrics text"
         raise SourceFailedError(f"{file}: no DCGM field in it ({found}); is it dcgm-exporter's /metrics, and does it see a GPU?")
+    return scrapes
+
+
+def to_readings(samples: Iterable[Sample], file: str, *, at: datetime | None = None, node: str | None = None) -> Scrapes:
+    """The readings in samples that were read already; those of other programs are passed over.
+
+    Raises OptionMissingError where time or node of one is not known.
+    """
+    named = [(name, sample) for sample in samples if (name := field_name(sample.name))]
     if at is None and any(sample.at is None for _, sample in named):
         raise OptionMissingError(
             f"{file}: a scrape does not carry its time; give it with --at 2026-11-01T00:00:00Z (once per file, in their order), "
             "or name the file by it: 2026-11-01T00-00-00Z.prom"
         )
     builders: dict[tuple[Slot, datetime], _Builder] = {}
-    scrapes = Scrapes(rejects=rejects)
+    scrapes = Scrapes()
     for name, sample in named:
         scrapes.fields.add(name)
         host = node or _node(sample.labels)
@@ -130,14 +140,14 @@ def parse_scrape(data: bytes, file: str, *, at: datetime | None = None, node: st
         slot = _slot(sample.labels, host)
         if slot is None:
             detail = "neither a GPU UUID nor a PCI address in the labels: no telling which device this is"
-            rejects.append(Reject(file, sample.line, MALFORMED, detail, f"{sample.name}{dict(sample.labels)}"))
+            scrapes.rejects.append(Reject(file, sample.line, MALFORMED, detail, f"{sample.name}{dict(sample.labels)}"))
             continue
         instant = sample.at or at
         assert instant is not None
         builder = builders.setdefault((slot, instant), _Builder(slot, instant, host, file, sample.line))
         reject = builder.add(name, sample)
         if reject:
-            rejects.append(reject)
+            scrapes.rejects.append(reject)
     _spread_card_values(builders)
     scrapes.readings = [builder.finish() for builder in builders.values()]
     scrapes.repeated = sum(builder.repeated for builder in builders.values())
