@@ -96,7 +96,7 @@ def scrape(
     silent = dict.fromkeys(names_of(urls), "no round was read")
     outcomes: list[CollectionOutcome] = []
     with _until_told_to_end() as ended:
-        for batch in batches(rounds(urls, fetch, interval=interval, duration=duration, ended=ended)):
+        for batch in batches(rounds(urls, fetch, interval=interval, duration=duration, ended=ended), interval):
             gaps = batch.gaps()
             silent |= {name: reason for name, reason in gaps.items() if name in silent}
             try:
@@ -132,14 +132,12 @@ def _told(reasons: Mapping[str, str], limit: int = 3) -> str:
     return "; ".join(f"{name}: {reason.removeprefix(f'{name}: ')}" for name, reason in list(reasons.items())[:limit]) + more
 
 
-def batches(found: Iterable[Round], *, time: timedelta = BATCH_TIME, size: int = BATCH_BYTES) -> Iterator[Batch]:
-    """The rounds in groups: one ends with the round that makes it reach over `time`, or hold `size` bytes."""
+def batches(found: Iterable[Round], interval: timedelta) -> Iterator[Batch]:
+    """The rounds in groups: one ends with the round that completes `BATCH_TIME`, or makes it hold `BATCH_BYTES`."""
     held: list[Round] = []
     for one in found:
         held.append(one)
-        # with a round each minute five of them are five minutes
-        step = one.at - held[-2].at if len(held) > 1 else timedelta(0)
-        if one.at + step - held[0].at >= time or sum(part.size for part in held) >= size:
+        if one.at + interval - held[0].at >= BATCH_TIME or sum(part.size for part in held) >= BATCH_BYTES:
             yield Batch(tuple(held))
             held = []
     if held:
