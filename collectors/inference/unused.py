@@ -1,0 +1,85 @@
+"""Names of the servers' metrics that say nothing a column of `inference_usage` holds: known, so not told as unknown."""
+
+from __future__ import annotations
+
+_NAMES = """
+vllm:
+  avg_generation_throughput_toks_per_s avg_prompt_throughput_toks_per_s corrupted_requests cpu_cache_usage_perc
+  cpu_prefix_cache_hit_rate engine_sleep_state estimated_flops_per_gpu estimated_read_bytes_per_gpu
+  estimated_write_bytes_per_gpu external_prefix_cache_queries gpu_prefix_cache_hit_rate gpu_prefix_cache_queries
+  healthcheck inter_token_latency_seconds iteration_tokens iteration_tokens_total
+  kv_block_idle_before_evict_seconds kv_block_lifetime_seconds kv_block_reuse_gap_seconds lora_requests_info
+  max_num_generation_tokens mm_cache_hits mm_cache_queries model_execute_time_milliseconds
+  model_forward_time_milliseconds num_preemptions num_requests_swapped num_requests_waiting_by_reason
+  prefix_cache_queries prompt_tokens_recomputed request_inference_time_seconds request_max_num_generation_tokens
+  request_params_best_of request_params_max_tokens request_params_n request_prefill_kv_computed_tokens
+  request_queue_time_seconds request_time_per_output_token_seconds spec_decode_draft_acceptance_rate
+  spec_decode_efficiency spec_decode_num_accepted_tokens spec_decode_num_accepted_tokens_per_pos
+  spec_decode_num_draft_tokens spec_decode_num_drafts spec_decode_num_emitted_tokens time_in_queue_requests
+  time_per_output_token_seconds time_per_prefill_token_request_seconds tokens
+nim:
+  num_request_max request_finish time_per_output_token_seconds
+sglang:
+  cache_config_info cache_hit_rate context_len cuda_graph_passes decode_sum_seq_lens engine_load_weights_time
+  engine_startup_time estimated_flops_per_gpu estimated_read_bytes_per_gpu estimated_write_bytes_per_gpu
+  forward_execution_seconds full_token_usage func_latency_seconds fwd_occupancy gen_throughput
+  generation_tokens_histogram graph_memory_usage_gb http_requests http_requests_active http_responses
+  inter_token_latency_seconds is_cuda_graph kv_available_tokens kv_cache_memory_usage_gb kv_evictable_tokens
+  kv_transfer_alloc_ms kv_transfer_bootstrap_ms kv_transfer_latency_ms kv_transfer_speed_gb_s kv_transfer_total_mb
+  kv_used_tokens mamba_usage max_running_requests_under_SLO new_token_ratio num_bootstrap_failed_reqs
+  num_decode_prealloc_queue_reqs num_decode_transfer_queue_reqs num_grammar_queue_reqs num_pages num_paused_reqs
+  num_prefill_bootstrap_queue_reqs num_prefill_inflight_queue_reqs num_prefill_prealloc_queue_reqs
+  num_prefill_retries num_retracted_reqs num_retracted_requests num_running_reqs_offline_batch num_so_requests
+  num_transfer_failed_reqs num_used_tokens page_size pending_prealloc_token_usage per_stage_req_latency_seconds
+  process_cpu_seconds prompt_tokens_histogram queue_time_seconds realtime_tokens routing_keys_active
+  spec_accept_length spec_accept_rate startup_available_gpu_memory_gb startup_time_seconds swa_token_usage
+  time_per_output_token_seconds uncached_prompt_tokens_histogram utilization weight_memory_usage_gb
+trtllm:
+  cpu_memory_usage_bytes gpu_memory_usage_bytes iteration_latency_seconds kv_cache_config_info
+  kv_cache_free_blocks kv_cache_hit_rate kv_cache_host_utilization kv_cache_iter_reuse_rate kv_cache_missed_blocks
+  kv_cache_reused_blocks kv_cache_used_blocks max_num_active_requests model_config_info num_context_requests
+  num_generation_requests num_paused_requests num_scheduled_requests parallel_config_info
+  pinned_memory_usage_bytes prompt_cached_tokens_per_request request_inference_time_seconds
+  request_queue_time_seconds spec_decode_accepted_tokens spec_decode_drafted_tokens speculative_config_info
+  time_per_output_token_seconds total_context_tokens
+tgi:
+  batch_concat batch_concat_duration batch_current_max_tokens batch_decode_duration batch_filter_duration
+  batch_forward_duration batch_inference_count batch_inference_success batch_next_size batch_next_tokens
+  batch_start_wait_duration request_inference_duration request_max_new_tokens request_mean_time_per_token_duration
+  request_queue_duration request_skipped_tokens request_total_tokens request_validation_duration
+  tokenize_request_count
+triton:
+  cache_hit_duration_per_model cache_insertion_duration cache_lookup_duration cache_miss_duration_per_model
+  cache_num_entries cache_num_evictions cache_num_hits cache_num_hits_per_model cache_num_lookups cache_num_misses
+  cache_num_misses_per_model cache_util cpu_memory_total_bytes cpu_memory_used_bytes cpu_utilization
+  energy_consumption gpu_memory_total_bytes gpu_memory_used_bytes gpu_power_limit gpu_power_usage gpu_utilization
+  inference_compute_infer_duration_us inference_compute_infer_summary_us inference_compute_input_duration_us
+  inference_compute_input_summary_us inference_compute_output_duration_us inference_compute_output_summary_us
+  inference_count inference_exec_count inference_queue_duration_us inference_queue_summary_us
+  inference_request_duration_us inference_request_summary_us model_load_duration_secs
+  pinned_memory_pool_total_bytes pinned_memory_pool_used_bytes trt_llm_disaggregated_serving_metrics
+  trt_llm_general_metrics trt_llm_inflight_batcher_metrics trt_llm_runtime_memory_metrics
+llamacpp:
+  kv_cache_tokens n_busy_slots_per_decode n_decode n_tokens_max predicted_tokens_seconds prompt_tokens_seconds
+  spec_decode_num_accepted_tokens spec_decode_num_accepted_tokens_per_pos spec_decode_num_draft_tokens
+  spec_decode_num_drafts
+te:
+  batch_next_size embed_count embed_duration embed_inference_duration embed_queue_duration embed_success
+  embed_tokenization_duration predict_count predict_duration predict_success request_inference_duration
+  request_input_length request_inputs request_queue_duration request_tokenization_duration rerank_count
+  rerank_duration rerank_success tokenize_count tokenize_duration tokenize_success
+"""
+
+
+def _read() -> frozenset[str]:
+    server, found = "", set()
+    for word in _NAMES.split():
+        if word.endswith(":"):
+            server = word
+        else:
+            found.add(f"{server}{word}")
+    return frozenset(found)
+
+
+#: `<server>:<name>` as `schema` writes them
+UNUSED = _read()
