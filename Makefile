@@ -23,7 +23,7 @@ export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help demo real test lint up down bench lock clean
+.PHONY: help demo real test fuzz lint up down bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,11 @@ real: $(STAMP) ## the same path on the real captures of ../shared/data/real, eac
 
 test: $(STAMP) ## run all tests; those that need a server or a capture that is not here skip and say so
 	@$(BIN)/python -m pytest tests -n 2 --dist loadfile
+
+fuzz: $(STAMP) ## damage every collector's input at random for an hour (FUZZ_SECONDS=3600), captures included where they are here
+	@GPU_NET_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/unit/collectors/bad_input/test_fuzzed.py -n 2
+
+FUZZ_SECONDS := 3600
 
 lint: $(STAMP) ## ruff (lint and format), mypy, sqlfluff, as pre-commit and CI do
 	@$(BIN)/ruff check .

@@ -72,8 +72,10 @@ def source(name: str, *, cluster: str | None, inputs: tuple[Path, ...] | list[Pa
     try:
         yield
     except (SourceFailedError, OSError) as error:
-        landing().record_failure(name, str(error), cluster=cluster, inputs=[str(path) for path in inputs])
-        click.echo(f"{name}: {error}", err=True)
+        # a message may quote bytes of the source that are no text
+        message = str(error).encode("utf-8", "replace").decode()
+        landing().record_failure(name, message, cluster=cluster, inputs=[str(path) for path in inputs])
+        click.echo(f"{name}: {message}", err=True)
         sys.exit(FAILED)
 
 

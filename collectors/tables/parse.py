@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from collectors.command import SourceFailedError
+from collectors.files import GZIP, UTF_16, refuse_binary
 from collectors.parsed import to_frame
 from collectors.tables.delimited import TEXT_CHUNK_ROWS, UNREADABLE, Piece, read_csv, require_columns
 from warehouse.conform import MALFORMED, Reject, redact
@@ -50,10 +51,12 @@ def read_blocks(path: Path) -> Iterator[bytes]:
     """
     with path.open("rb") as file:
         head = file.read(4)
-    with gzip.open(path) if head[:2] == b"\x1f\x8b" else path.open("rb") as binary:
+    with gzip.open(path) if head[:2] == GZIP else path.open("rb") as binary:
         blocks = _filled(binary)
         first = next(blocks, b"")
-        wide = first[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        wide = first[:2] in UTF_16
+        if not wide:
+            refuse_binary(first, str(path))
         decoder = codecs.getincrementaldecoder("utf-16")(errors="replace") if wide else None
         for block in chain([first.removeprefix(codecs.BOM_UTF8)], blocks):
             yield decoder.decode(block).encode() if decoder else block
