@@ -15,6 +15,7 @@ COMMANDS = {
     "prometheus": "collectors.prometheus.collect:prometheus",
     "slurm": "collectors.slurm.collect:slurm",
     "kubernetes": "collectors.kubernetes.collect:kubernetes",
+    "sonar": "collectors.sonar.collect:sonar",
     "inference": "collectors.inference.collect:inference",
     "requests": "collectors.requests.collect:requests",
     "billing": "collectors.billing.collect:billing",

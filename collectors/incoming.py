@@ -1,10 +1,10 @@
 """`python -m collectors incoming`: land the files that others have dropped into `$GPU_NET_HOME/incoming`.
 
     incoming/<landing table>/[<cluster>/]FILE    rows in the landing shape, as `import` reads them
-    incoming/slurm/<cluster>/FILE                saved `sacct` output
-    incoming/dcgm/<cluster>/FILE                 dcgm-exporter scrapes, the time in the name (2026-11-01T00-00-00Z.prom)
-    incoming/billing/FILE                        FOCUS bills
+    incoming/<source>/<cluster>/FILE             what the source's own tool saved: `NATIVE` below names the sources
+    incoming/billing/FILE                        bills
 
+Scrapes (`dcgm`, `inference`) carry their time in the name: 2026-11-01T00-00-00Z.prom.
 A file that landed moves to `incoming/done/` under the same path. One that could not be read stays where it is, is tried
 again and keeps the command failing until somebody looks. Names that begin with a dot or end in `.tmp` or `.part` are left
 alone: write under such a name and rename when the file is whole.
@@ -25,8 +25,19 @@ from warehouse.landing_shape import TABLES
 
 DONE = "done"
 #: folder → the collector's arguments before the files; a folder of any landing table goes to `import`
-NATIVE = {"slurm": ("slurm", "--sacct-file"), "dcgm": ("dcgm",), "billing": ("billing",)}
+NATIVE = {
+    "slurm": ("slurm", "--sacct-file"),
+    "kubernetes": ("kubernetes",),
+    "sonar": ("sonar",),
+    "dcgm": ("dcgm",),
+    "nvidia-smi": ("nvidia-smi",),
+    "inference": ("inference",),
+    "requests": ("requests",),
+    "billing": ("billing",),
+}
 KINDS = ("tables", *NATIVE)
+#: sources whose files need each other: counters, and states that a later file ends
+TOGETHER = ("kubernetes", "sonar", "dcgm", "nvidia-smi", "inference")
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,7 @@ class Delivery:
 
 
 def deliveries(home: Home, kinds: Sequence[str] = KINDS) -> list[Delivery]:
-    """What waits in `incoming`, by folder; scrapes of one cluster together, since their counters need each other."""
+    """What waits in `incoming`, by folder; files of one cluster that need each other together."""
     found: list[Delivery] = []
     for folder in sorted(path for path in _incoming(home).glob("*") if path.is_dir()):
         kind = folder.name if folder.name in NATIVE else "tables"
@@ -51,7 +62,7 @@ def deliveries(home: Home, kinds: Sequence[str] = KINDS) -> list[Delivery]:
             arguments = NATIVE.get(folder.name, ("import", folder.name))
             options = ("--cluster", cluster) if cluster else ()
             call = (arguments[0], *options, *arguments[1:])
-            groups = [tuple(files)] if kind == "dcgm" else [(file,) for file in files]
+            groups = [tuple(files)] if kind in TOGETHER else [(file,) for file in files]
             found += [Delivery(kind, call, group) for group in groups]
     return found
 

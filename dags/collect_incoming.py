@@ -1,8 +1,8 @@
 """### Land dropped files
 
 Lands what others have put into `$GPU_NET_HOME/incoming` and moves it to `incoming/done`: files in the landing shape
-(`incoming/<table>/`), saved `sacct` output (`incoming/slurm/<cluster>/`), dcgm-exporter scrapes
-(`incoming/dcgm/<cluster>/`), FOCUS bills (`incoming/billing/`). A kind of which nothing waits is skipped.
+(`incoming/<table>/`), what a source's own tool saved (`incoming/<source>/<cluster>/`: slurm, kubernetes, sonar, dcgm,
+nvidia-smi, inference, requests), FOCUS bills (`incoming/billing/`). A kind of which nothing waits is skipped.
 
 **Owner**: gpu-net. **When it fails**: the file named in the log could not be read and is still in `incoming`; nothing
 of it has landed, all others have. Repair or remove it and clear the task. Rows that broke the landing shape do not fail
@@ -11,21 +11,8 @@ the task: they are in `quarantine/` with file, line and reason, and counted in `
 
 from __future__ import annotations
 
-from airflow.sdk import Asset, CronTriggerTimetable, dag, task
-from gpu_net_steps import (
-    DEFAULT_ARGS,
-    LANDED,
-    QUARANTINED,
-    RAW_BILLING,
-    RAW_DCGM,
-    RAW_IMPORT,
-    RAW_SLURM,
-    START_DATE,
-    run_command,
-)
-
-#: kind of file → the asset that its landing renews
-ASSETS: dict[str, Asset] = {"tables": RAW_IMPORT, "slurm": RAW_SLURM, "dcgm": RAW_DCGM, "billing": RAW_BILLING}
+from airflow.sdk import CronTriggerTimetable, dag, task
+from gpu_net_steps import DEFAULT_ARGS, LANDED, QUARANTINED, RAW_FILES, START_DATE, run_command
 
 
 @dag(
@@ -38,7 +25,7 @@ ASSETS: dict[str, Asset] = {"tables": RAW_IMPORT, "slurm": RAW_SLURM, "dcgm": RA
     tags=["layer:landing", "source:incoming", "impact:tier_2"],
 )
 def collect_incoming() -> None:
-    for kind, asset in ASSETS.items():
+    for kind, asset in RAW_FILES.items():
 
         @task(task_id=f"land_{kind}", outlets=[asset])
         def land(kind: str) -> None:

@@ -33,16 +33,35 @@ WRITER_POOL = "warehouse_writer"
 TAGS = frozenset(
     {
         *(f"layer:{layer}" for layer in ("landing", "warehouse")),
-        *(f"source:{source}" for source in ("slurm", "dcgm", "incoming", "all")),
+        *(f"source:{source}" for source in ("slurm", "kubernetes", "dcgm", "prometheus", "inference", "incoming", "all")),
         *(f"impact:tier_{tier}" for tier in (1, 2, 3)),
     }
 )
 
+#: what an agent on a GPU host (`nvml`) or a person's command lands is found by the build's hourly run
 RAW_SLURM = Asset("raw_slurm")
+RAW_KUBERNETES = Asset("raw_kubernetes")
+RAW_SONAR = Asset("raw_sonar")
 RAW_DCGM = Asset("raw_dcgm")
+RAW_NVIDIA_SMI = Asset("raw_nvidia_smi")
+RAW_PROMETHEUS = Asset("raw_prometheus")
+RAW_INFERENCE = Asset("raw_inference")
+RAW_REQUESTS = Asset("raw_requests")
 RAW_BILLING = Asset("raw_billing")
 RAW_IMPORT = Asset("raw_import")
-RAW_ASSETS = (RAW_SLURM, RAW_DCGM, RAW_BILLING, RAW_IMPORT)
+#: kind of file in `incoming` → the asset that its landing renews
+RAW_FILES = {
+    "tables": RAW_IMPORT,
+    "slurm": RAW_SLURM,
+    "kubernetes": RAW_KUBERNETES,
+    "sonar": RAW_SONAR,
+    "dcgm": RAW_DCGM,
+    "nvidia-smi": RAW_NVIDIA_SMI,
+    "inference": RAW_INFERENCE,
+    "requests": RAW_REQUESTS,
+    "billing": RAW_BILLING,
+}
+RAW_ASSETS = (*RAW_FILES.values(), RAW_PROMETHEUS)
 WAREHOUSE_BUILT = Asset("warehouse_built")
 WAREHOUSE_PUBLISHED = Asset("warehouse_published")
 
@@ -92,3 +111,22 @@ def run_command(*arguments: str, accept: Sequence[int] = (0,), final: Sequence[i
         failure = AirflowFailException if code in final else AirflowException
         raise failure(f"python -m {' '.join(arguments)} ended with exit code {code}:\n" + "\n".join(last_lines))
     return code
+
+
+def scrape_until_the_hour_ends(source: str) -> None:
+    """Scrape the addresses in `GPU_NET_<SOURCE>_URLS` each `GPU_NET_<SOURCE>_INTERVAL` seconds until the next hour begins.
+
+    Skips the task where there is no address. Of a task that is tried again only the rest of the hour is scraped.
+    """
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    prefix = f"GPU_NET_{source.upper()}"
+    urls = os.environ.get(f"{prefix}_URLS", "").replace(",", " ").split()
+    if not urls:
+        raise AirflowSkipException(f"{prefix}_URLS names no address: nothing to scrape")
+    now = datetime.now(UTC)
+    end_at = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    addresses = [part for url in urls for part in ("--url", url)]
+    seconds = max(1, int((end_at - now).total_seconds()))
+    interval = os.environ.get(f"{prefix}_INTERVAL", "60")
+    run_command(*("collectors", source, *addresses, "--interval", interval, "--for", str(seconds)), accept=(LANDED, QUARANTINED))
