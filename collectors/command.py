@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from warehouse.command_line import INSTANT
 from warehouse.home import Home
-from warehouse.landing import CollectionOutcome, Landing
+
+if TYPE_CHECKING:
+    from warehouse.landing import CollectionOutcome, Landing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -63,6 +65,9 @@ def require_cluster(cluster: str | None) -> str:
 
 
 def landing() -> Landing:
+    # an agent that stays on a GPU host reads options with this module, and must not hold polars
+    from warehouse.landing import Landing
+
     return Landing(Home.from_environment())
 
 
