@@ -1,0 +1,1 @@
+"""Logs of gateways and of requests (LiteLLM, OpenAI-style answers, public traces) → one row per request."""
