@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -10,6 +11,7 @@ import click
 #: the reject reason of `semantics.md` 11 for a local time that two instants share
 AMBIGUOUS_LOCAL_TIME = "ambiguous_local_time"
 
+_IN_NAME = re.compile(r"(?<!\d)(\d{4}-?\d{2}-?\d{2})[T_](\d{2})[-:]?(\d{2})[-:]?(\d{2})Z")
 _REMEDY = "save it with TZ=UTC and name no zone"
 
 
@@ -40,6 +42,18 @@ def to_utc(instant: datetime, zone: ZoneInfo | None, remedy: str = _REMEDY) -> d
     if instant.tzinfo is None:
         instant = _localized(instant, zone or ZoneInfo("UTC"), remedy)
     return instant.astimezone(UTC).replace(tzinfo=None)
+
+
+def time_in_name(name: str) -> datetime | None:
+    """The instant in a file's name, such as `sinfo-2026-11-01T00-00-00Z.txt`, naive UTC; None where there is none."""
+    match = _IN_NAME.search(name)
+    if not match:
+        return None
+    day, *clock = match.groups()
+    try:
+        return datetime.fromisoformat(f"{day[:4]}-{day.replace('-', '')[4:6]}-{day[-2:]}T{':'.join(clock)}")
+    except ValueError:
+        return None
 
 
 def _localized(instant: datetime, zone: ZoneInfo, remedy: str) -> datetime:

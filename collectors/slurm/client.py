@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from collectors.slurm.delimited import UNIT_SEPARATOR
+from collectors.slurm.events import FIELDS
 from collectors.slurm.fields import WANTED_FIELDS
 from collectors.slurm.records import SourceFailedError
 
@@ -40,6 +41,16 @@ class SlurmClient:
         """`scontrol show node`, one node per line, hidden ones too."""
         return _run(["scontrol", "--all", "--oneliner", "show", "node"]).decode("utf-8", "replace")
 
+    def jobs(self) -> str:
+        """`scontrol show job` with the devices of each node: jobs that wait, run, or ended within MinJobAge (5 minutes)."""
+        return _run(["scontrol", "--all", "--oneliner", "--details", "show", "job"]).decode("utf-8", "replace")
+
+    def events(self, since: datetime, until: datetime) -> str:
+        """`sacctmgr show event` of nodes that were out of service in `[since, until)` (naive UTC), with both ends."""
+        window = (f"start={since:%Y-%m-%dT%H:%M:%S}", f"end={until:%Y-%m-%dT%H:%M:%S}")
+        command = ["sacctmgr", "--parsable2", "--readonly", "show", "event", "event=node", *window, f"format={','.join(FIELDS)}"]
+        return _run(command).decode("utf-8", "replace")
+
     def cluster_name(self) -> str | None:
         """What the controller calls this cluster."""
         found = re.search(r"(?m)^ClusterName\s*=\s*(\S+)", _run(["scontrol", "show", "config"]).decode("utf-8", "replace"))
@@ -57,7 +68,7 @@ def _run(command: Sequence[str]) -> bytes:
         done = subprocess.run(command, env=environment, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
     except FileNotFoundError:
         raise SourceFailedError(
-            f"{command[0]} is not here; run this where Slurm's commands are, or land a saved output: --sacct-file FILE"
+            f"{command[0]} is not here; run this where Slurm's commands are, or land what it printed there: slurm FILE"
         ) from None
     except subprocess.TimeoutExpired:
         raise SourceFailedError(f"{command[0]} did not answer in {TIMEOUT_SECONDS} s; ask for less: --since, --until") from None

@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import click
 
 from collectors import command
+from collectors.files import read_file
 from collectors.parsed import Parsed
+from collectors.slurm import controller, events, nodes
 from collectors.slurm.client import SlurmClient
-from collectors.slurm.nodes import parse_nodes
-from collectors.slurm.parse import SacctOutput, parse_sacct
+from collectors.slurm.holds import UNFINISHED
+from collectors.slurm.join import joined
+from collectors.slurm.parse import SacctOutput, add_controller_jobs, add_nodes, parse_sacct
 from collectors.slurm.records import Reading, SourceFailedError
+from collectors.slurm.runs import WITHOUT_RULES
+from collectors.slurm.slices import MigRules, parse_rules
+from collectors.times import TIME_ZONE
 from warehouse.landing import CollectionOutcome, Landing, Window
 
 #: without --since: a daily collection that comes late still meets the one before
 DEFAULT_LOOKBACK = timedelta(days=1)
 
-KEPT_APART = "the output names several clusters ({}); each job stays in its own, --cluster is not applied"
+#: what a landing lacks whose source could not be read
+MISSED = {
+    "run_gpus": "not known which devices jobs hold: {}",
+    "nodes": "no nodes and no node states: {}",
+    "node_states": "no node states of the past: {}",
+}
 
 
 def collect_files(
     files: Sequence[Path], reading: Reading, cluster: str | None, at: datetime | None, landing: Landing
 ) -> CollectionOutcome:
-    """Land the attempts in saved sacct outputs; they tell what happened up to the latest instant in them (or `at`)."""
-    outputs = [parse_sacct(path.read_bytes(), path.name, reading, at) for path in files]
-    parsed, own = _joined(outputs, cluster)
+    """Land what saved outputs tell; they tell it up to the latest instant in them (or `at`)."""
+    outputs = [parse_sacct(read_file(path), path.name, reading, at) for path in files]
+    parsed, own = joined(outputs, cluster)
     starts = [row["started_at"] or row["submitted_at"] or row["observed_at"] for row in parsed.tables.get("runs", [])]
     through = [output.observed_at for output in outputs if output.observed_at]
     return landing.land(
@@ -46,25 +56,39 @@ def collect_files(
 
 
 def collect_live(
-    client: SlurmClient, since: datetime, until: datetime, cluster: str | None, now: datetime, landing: Landing
+    client: SlurmClient,
+    since: datetime,
+    until: datetime,
+    cluster: str | None,
+    now: datetime,
+    landing: Landing,
+    rules: MigRules = WITHOUT_RULES,
 ) -> CollectionOutcome:
-    """Land the attempts active in `[since, until)` as sacct tells them now, and the nodes as they are now.
+    """Land the attempts active in `[since, until)` as sacct tells them now, the devices that running jobs hold, the nodes as
+    they are now, and the intervals in which they were out of service.
 
-    Nodes that cannot be read are a gap with its reason; the jobs land all the same.
+    What of the last three cannot be read is a gap with its reason; the jobs land all the same.
     """
-    output = parse_sacct(client.sacct(since, until), "sacct", Reading(), at=now)
-    parsed, own = _joined([output], cluster or client.cluster_name())
+    reading = Reading(mig=rules)
+    outputs = [parse_sacct(client.sacct(since, until), "sacct", reading, at=now)]
     gaps = {}
-    try:
-        parsed.extend(parse_nodes(client.nodes(), cluster=command.require_cluster(cluster or own), seen_at=now))
-    except SourceFailedError as error:
-        gaps["nodes"] = str(error)
-        parsed.notes.append(f"no nodes and no node states: {error}")
+    sources: dict[str, Callable[[], SacctOutput]] = {
+        "run_gpus": lambda: devices(client.jobs(), reading, now),
+        "nodes": lambda: nodes_now(client.nodes(), now),
+        "node_states": lambda: past_states(client.events(since, until)),
+    }
+    for name, read in sources.items():
+        try:
+            outputs.append(read())
+        except SourceFailedError as error:
+            gaps[name] = str(error)
+            outputs[0].note(MISSED[name].format(error))
+    parsed, own = joined(outputs, cluster, command.require_cluster(cluster or client.cluster_name()))
     return landing.land(
         "slurm",
         parsed.frames(),
         cluster=own,
-        inputs=["sacct", "scontrol show node"],
+        inputs=["sacct", "scontrol show job", "scontrol show node", "sacctmgr show event"],
         rejects=parsed.rejects,
         window=Window(since, until),
         gaps=gaps,
@@ -73,26 +97,25 @@ def collect_live(
     )
 
 
-def _joined(outputs: Sequence[SacctOutput], cluster: str | None) -> tuple[Parsed, str | None]:
-    """All rows with their cluster, and its name if there is one for all.
+def devices(text: str, reading: Reading, now: datetime) -> SacctOutput:
+    """Of `scontrol show job` only which devices jobs hold: the jobs themselves are sacct's."""
+    output = SacctOutput()
+    add_controller_jobs(output, controller.read_text(text, "scontrol show job"), "scontrol show job", reading, now)
+    output.rows, output.notes = [], [note for note in output.notes if UNFINISHED in note]
+    return output
 
-    The given name stands for the one the output gives, unless that gives several: two clusters' job 42 are two jobs.
-    """
-    parsed = Parsed()
-    for output in outputs:
-        parsed.extend(Parsed({"runs": list(output.rows)} if output.rows else {}, list(output.rejects), list(output.notes)))
-    rows: list[dict[str, Any]] = [dict(row) for row in parsed.tables.get("runs", [])]
-    named = sorted({row["cluster"] for row in rows if row["cluster"]})
-    if len(named) > 1:
-        if cluster:
-            parsed.notes.append(KEPT_APART.format(", ".join(named)))
-        rows = [{**row, "cluster": row["cluster"] or cluster} for row in rows]
-    else:
-        own = cluster or next(iter(named), None)
-        rows = [{**row, "cluster": command.require_cluster(own)} for row in rows]
-    if rows:
-        parsed.tables["runs"] = list(rows)
-    return parsed, cluster if len(named) < 2 and cluster else named[0] if len(named) == 1 else None
+
+def nodes_now(text: str, now: datetime) -> SacctOutput:
+    output = SacctOutput()
+    found, output.rejects = nodes.read_scontrol(text, "scontrol show node", None)
+    add_nodes(output, found, now, "scontrol show node")
+    return output
+
+
+def past_states(text: str) -> SacctOutput:
+    """Of the events those that have ended: the state that a node is in, it tells itself."""
+    parsed = events.read(text, "sacctmgr show event", None, only_ended=True)
+    return SacctOutput(tables=Parsed(parsed.tables), rejects=parsed.rejects, notes=parsed.notes)
 
 
 @click.command("slurm")
@@ -101,53 +124,63 @@ def _joined(outputs: Sequence[SacctOutput], cluster: str | None) -> tuple[Parsed
     "files",
     type=command.FILES,
     multiple=True,
-    help="A saved sacct output (more may follow).",
+    help="A saved output, as FILE is (an older name for it).",
 )
 @click.argument("more_files", nargs=-1, type=command.FILES, metavar="[FILE]...")
 @click.option("--since", type=command.INSTANT, help="Live: jobs active from here [a day before --until].")
 @click.option("--until", type=command.INSTANT, help="Live: … to here [now].")
-@click.option("--time-zone", help="Zone of times without offset in a saved output, such as Europe/Oslo [UTC].")
+@click.option("--time-zone", type=TIME_ZONE, help="Zone of times without offset in a saved output, such as Europe/Oslo [UTC].")
 @click.option("--delimiter", help=r"Delimiter of a saved output, such as \x1f or ; [found from the header, else |].")
-@click.option("--fields", help="Fields of a saved output without header, in order: JobIDRaw,State,Start,…")
-@click.option("--at", type=command.INSTANT, help="When the output was taken [saved: its latest instant; live: now].")
+@click.option("--fields", help="Fields of a saved output without header, in order: JobIDRaw,State,Start,… or NODELIST,STATE,…")
+@click.option("--at", type=command.INSTANT, help="When the output was taken [saved: as it tells itself; live: now].")
+@click.option(
+    "--mig-partition",
+    "rules",
+    multiple=True,
+    envvar="GPU_NET_SLURM_MIG_PARTITIONS",
+    metavar="NAME=PROFILE",
+    help="GPUs of this partition (or GRES type) are MIG instances: mig=1g.5gb. Repeatable [GPU_NET_SLURM_MIG_PARTITIONS].",
+)
 @command.collector_options
 def slurm(
     files: tuple[Path, ...],
     more_files: tuple[Path, ...],
     since: datetime | None,
     until: datetime | None,
-    time_zone: str | None,
+    time_zone: ZoneInfo | None,
     delimiter: str | None,
     fields: str | None,
     at: datetime | None,
+    rules: tuple[str, ...],
     cluster: str | None,
     as_json: bool,
     strict: bool,
 ) -> None:
-    """Land jobs from sacct (run here, or a saved parsable or JSON output) and node states from scontrol."""
-    if more_files and not files:
-        raise click.UsageError("say what the files are: --sacct-file FILE…")
-    reading = Reading(_zone(time_zone), _delimiter(delimiter), tuple((fields or "").replace(",", " ").split()))
-    with command.source("slurm", cluster=cluster, inputs=files + more_files):
+    """Land jobs, the GPUs they hold, nodes and node states from Slurm.
+
+    Without FILE its commands are run here. FILE is what sacct, squeue, scontrol, sinfo, sacctmgr or slurmrestd printed, or
+    sonar kept of it, as text or JSON; the form is told by the content. Give those of one moment together.
+    """
+    files += more_files
+    try:
+        mig = parse_rules([rule for text in rules for rule in text.replace(",", " ").split()])
+    except ValueError as error:
+        raise click.UsageError(f"--mig-partition: {error}") from None
+    zone = time_zone.key if time_zone else None
+    reading = Reading(zone, _delimiter(delimiter), tuple((fields or "").replace(",", " ").split()), mig)
+    with command.source("slurm", cluster=cluster, inputs=files):
         if files:
             if since or until:
                 raise click.UsageError("--since and --until are for the live command; a saved output is read whole")
-            outcome = collect_files(files + more_files, reading, cluster, at, command.landing())
+            outcome = collect_files(files, reading, cluster, at, command.landing())
         else:
             now = (at or command.utc_now()).replace(microsecond=0)
             until = min(until or now, now)
             since = since or until - DEFAULT_LOOKBACK
             if since >= until:
                 raise click.UsageError("--since must lie before --until, and before now")
-            outcome = collect_live(SlurmClient(), since, until, cluster, now, command.landing())
+            outcome = collect_live(SlurmClient(), since, until, cluster, now, command.landing(), mig)
         command.report(outcome, as_json=as_json, strict=strict)
-
-
-def _zone(name: str | None) -> str | None:
-    try:
-        return ZoneInfo(name).key if name else None
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise click.UsageError(f"--time-zone {name!r} is no zone; write Europe/Oslo, America/New_York or UTC") from None
 
 
 def _delimiter(text: str | None) -> str | None:

@@ -70,6 +70,11 @@ def read_delimited(text: str, file: str, reading: Reading) -> Records:
     return _read_rows(lines, layout, file)
 
 
+def has_header(first: str) -> bool:
+    """Whether the line is a header of sacct: the id of a job and another of its fields."""
+    return _header(first, _find_delimiter(first)) is not None
+
+
 def _require_fields(fields: tuple[str, ...], file: str) -> None:
     """Refuse an output that cannot tell what was held from when to when: its jobs would hold nothing, or for ever."""
     for choice in (("JobIDRaw", "JobID"), ("State",), ("Start",), ("End", "ElapsedRaw", "Elapsed")):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
 
 from collectors.command import SourceFailedError
+from collectors.slurm.slices import MigRules
 from warehouse.conform import Reject
 
 __all__ = ["Reading", "Record", "Records", "SourceFailedError"]
@@ -62,3 +64,8 @@ class Reading:
     time_zone: str | None = None
     delimiter: str | None = None
     fields: tuple[str, ...] = ()
+    mig: MigRules = field(default_factory=MigRules)
+
+    @property
+    def zone(self) -> ZoneInfo | None:
+        return ZoneInfo(self.time_zone) if self.time_zone else None

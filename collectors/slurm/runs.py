@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from collectors.slurm import tres
+from collectors.slurm.gres import gpus_of_gres, parse_gres
 from collectors.slurm.nodelist import expand
 from collectors.slurm.records import Record
+from collectors.slurm.shares import shares_of
+from collectors.slurm.slices import Kind, MigRules, kinds_of, only_model, only_profile
 from collectors.slurm.times import NOTHING, is_local, parse_duration, parse_time
-from collectors.slurm.tres import parse_count
+from collectors.slurm.tres import Gpus, parse_count
 from collectors.times import AMBIGUOUS_LOCAL_TIME, AmbiguousTimeError
 from warehouse.conform import MALFORMED, Reject, redact
 
@@ -35,6 +38,10 @@ ZONE_DOUBTED = "rows have an Elapsed longer than End - Start, as a change of clo
 END_DERIVED = "rows have ended but say End Unknown: start plus elapsed time stands for it"
 UNREADABLE = "rows have an unreadable {}, left empty"
 
+#: how many of a kind each node gives, where only the job's own count is known
+BY_TRES = "tres_count"
+WITHOUT_RULES = MigRules()
+
 Value = TypeVar("Value")
 
 
@@ -44,12 +51,14 @@ class Attempts:
     that a row vouches for."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
+    #: `run_gpus` of jobs that hold whole cards and MIG instances together: how many of which kind on each node
+    run_gpus: list[dict[str, Any]] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     through: datetime | None = None
     oddities: Counter[str] = field(default_factory=Counter)
 
 
-def to_attempts(records: Sequence[Record], file: str, zone: ZoneInfo | None) -> Attempts:
+def to_attempts(records: Sequence[Record], file: str, zone: ZoneInfo | None, rules: MigRules = WITHOUT_RULES) -> Attempts:
     """The job rows of `records`; a row whose values cannot be read becomes a reject, the rest stands.
 
     `through` is the latest end, or for a run without one its start plus the time that sacct says has elapsed, which is the
@@ -57,18 +66,22 @@ def to_attempts(records: Sequence[Record], file: str, zone: ZoneInfo | None) -> 
     """
     result = Attempts()
     steps = _step_names(records)
-    tracked = {record.get("Cluster") for record in records if "gres/gpu" in record.get("AllocTRES") + record.get("ReqTRES")}
+    tracked = {record.get("Cluster") for record in records if _mentions_gpus(record)}
     for record in records:
         if record.is_step:
             continue
         try:
             names = steps.get(_job_of(record), frozenset())
-            row, instant = _row(record, names, zone, record.get("Cluster") in tracked, result.oddities)
+            gpus, kinds = _gpus(record, rules)
+            row, instant = _row(record, names, zone, result.oddities)
+            row |= _gpu_columns(record, gpus, kinds, record.get("Cluster") in tracked)
         except ValueError as error:
             reason = AMBIGUOUS_LOCAL_TIME if isinstance(error, AmbiguousTimeError) else MALFORMED
             result.rejects.append(Reject(file, record.line, reason, str(error), redact(record.text)))
             continue
         result.rows.append(row)
+        if len(kinds) > 1 and row["started_at"] and row["node_list"]:
+            result.run_gpus += _kinds_per_node(row, kinds)
         result.through = max((moment for moment in (result.through, instant) if moment), default=None)
     return result
 
@@ -81,7 +94,7 @@ def notes(attempts: Attempts) -> list[str]:
 
 
 def _row(
-    record: Record, steps: frozenset[str], zone: ZoneInfo | None, is_tracked: bool, oddities: Counter[str]
+    record: Record, steps: frozenset[str], zone: ZoneInfo | None, oddities: Counter[str]
 ) -> tuple[dict[str, Any], datetime | None]:
     state = re.sub(r"\+$| by \S+$", "", record.get("State"))
     submitted_at, eligible_at, started_at, ended_at = (
@@ -124,7 +137,7 @@ def _row(
         "ended_at": ended_at,
         "suspended_seconds": suspended if started_at else None,
     }
-    row |= _resources(record, is_tracked, oddities)
+    row |= _resources(record, oddities)
     row |= _nodes(record)
     row["cpu_seconds"] = _cpu_seconds(record, oddities) if started_at and ended_at else None
     row["labels"] = _labels(record, steps)
@@ -135,16 +148,56 @@ def _row(
     return row, submitted_at
 
 
-def _resources(record: Record, is_tracked: bool, oddities: Counter[str]) -> dict[str, Any]:
-    """GPUs, CPUs, memory and time limit. A job that lists resources without GPUs has 0 where the cluster tracks GPUs at all."""
-    allocated, requested = tres.parse_tres(record.get("AllocTRES")), tres.parse_tres(record.get("ReqTRES"))
-    held, wanted = tres.gpus(allocated), tres.gpus(requested)
+def _mentions_gpus(record: Record) -> bool:
+    return "gres/gpu" in record.get("AllocTRES") + record.get("ReqTRES") or "gpu" in record.get("AllocGRES")
+
+
+def _gpus(record: Record, rules: MigRules) -> tuple[Gpus, tuple[Kind, ...]]:
+    """The GPUs a job holds, from its TRES, else (clusters that do not track gres/gpu; case B03) its GRES, and their kinds."""
+    held = tres.gpus(tres.parse_tres(record.get("AllocTRES")))
     if held.count is None:
-        held = tres.gpus_of_gres(record.get("AllocGRES"))
-    shares = any(name.startswith(("gres/shard", "gres/mps")) for name in allocated)
+        held = gpus_of_gres(parse_gres(record.get("AllocGRES")))
+    return held, kinds_of(held, record.get("Partition"), rules)
+
+
+def _gpu_columns(record: Record, held: Gpus, kinds: Sequence[Kind], is_tracked: bool) -> dict[str, Any]:
+    """GPU counts, model and MIG profile. A job that lists resources without GPUs has 0 where the cluster tracks GPUs at all."""
+    allocated, requested = tres.parse_tres(record.get("AllocTRES")), tres.parse_tres(record.get("ReqTRES"))
+    wanted = tres.gpus(requested)
+    shared = shares_of(allocated, parse_gres(record.get("AllocGRES")))
     count = held.count
-    if count is None and allocated and is_tracked and not wanted.count and not shares:
+    if count is None and allocated and is_tracked and not wanted.count and not shared:
         count = 0
+    return {
+        "requested_gpu_count": 0 if wanted.count is None and requested and is_tracked else wanted.count,
+        "gpu_count": count,
+        "gpu_model": only_model(held),
+        "mig_profile": only_profile(kinds),
+        "shared_gres": shared,
+    }
+
+
+def _kinds_per_node(row: Mapping[str, Any], kinds: Sequence[Kind]) -> Iterator[dict[str, Any]]:
+    """Each kind spread evenly over the job's nodes, as semantics 3 spreads a count whose nodes' shares are not known."""
+    nodes = row["node_list"].split(",")
+    for node in nodes:
+        for kind in kinds:
+            yield {
+                "line_number": row["line_number"],
+                "cluster": row["cluster"],
+                "job_id": row["job_id"],
+                "node": node,
+                "mig_profile": kind.profile,
+                "gpu_count": kind.count / len(nodes),
+                "started_at": row["started_at"],
+                "ended_at": row["ended_at"],
+                "assignment_method": BY_TRES,
+            }
+
+
+def _resources(record: Record, oddities: Counter[str]) -> dict[str, Any]:
+    """CPUs, memory and time limit."""
+    allocated, requested = tres.parse_tres(record.get("AllocTRES")), tres.parse_tres(record.get("ReqTRES"))
     cpus, nodes = (
         _readable(parse_count, text, name, oddities)
         for name, text in (
@@ -157,9 +210,6 @@ def _resources(record: Record, is_tracked: bool, oddities: Counter[str]) -> dict
         for text in (allocated.get("mem", ""), requested.get("mem", ""), record.get("ReqMem"))
     )
     return {
-        "requested_gpu_count": 0 if wanted.count is None and requested and is_tracked else wanted.count,
-        "gpu_count": count,
-        "gpu_model": held.model,
         "cpu_count": cpus,
         "memory_bytes": next((size for size in sizes if size is not None), None),
         "time_limit_seconds": _readable(_minutes, record.get("TimelimitRaw"), "time limit", oddities)

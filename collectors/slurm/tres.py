@@ -25,10 +25,16 @@ def parse_tres(text: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class Gpus:
-    """`count` is None where the list says nothing of GPUs; `model` is the type if there is exactly one."""
+    """`count` is None where the list says nothing of GPUs; `kinds` are the types with their counts, None the untyped rest."""
 
     count: int | None
-    model: str | None
+    kinds: tuple[tuple[str | None, int], ...] = ()
+
+    @property
+    def model(self) -> str | None:
+        """The type, if there is exactly one."""
+        named = [kind for kind, _ in self.kinds if kind]
+        return named[0] if len(named) == 1 else None
 
 
 def gpus(tres: Mapping[str, str]) -> Gpus:
@@ -37,27 +43,13 @@ def gpus(tres: Mapping[str, str]) -> Gpus:
     Both count the same cards, so they are never added. `gres/gpumem`, `gres/gpuutil`, `gres/shard` count no cards.
     """
     typed = {name.removeprefix("gres/gpu:"): _whole(count) for name, count in tres.items() if name.startswith("gres/gpu:")}
-    models = [model for model, count in typed.items() if count]
-    model = models[0] if len(models) == 1 else None
-    if "gres/gpu" in tres:
-        return Gpus(_whole(tres["gres/gpu"]), model)
-    return Gpus(sum(typed.values()) if typed else None, model)
-
-
-def gpus_of_gres(text: str) -> Gpus:
-    """GPUs of an AllocGRES of older versions: `gpu:2`, `gpu:a100:2`, `gres:gpu:2`, with an `(IDX:0-1)` or `(S:0)` behind."""
-    counts: dict[str, int] = {}
-    for entry in filter(None, re.sub(r"\([^)]*\)", "", text).split(",")):
-        parts = entry.strip().removeprefix("gres:").removeprefix("gres/").replace("=", ":").split(":")
-        if parts[0] != "gpu":
-            continue
-        has_count = len(parts) > 1 and parts[-1].isdecimal()
-        kind = ":".join(parts[1 : -1 if has_count else None])
-        counts[kind] = counts.get(kind, 0) + (int(parts[-1]) if has_count else 1)
-    if not counts:
-        return Gpus(None, None)
-    typed = [kind for kind in counts if kind]
-    return Gpus(counts.get("", sum(counts.values())), typed[0] if len(typed) == 1 else None)
+    kinds: list[tuple[str | None, int]] = [(kind, count) for kind, count in typed.items() if count]
+    if "gres/gpu" not in tres:
+        return Gpus(sum(typed.values()) if typed else None, tuple(kinds))
+    total = _whole(tres["gres/gpu"])
+    if total > sum(typed.values()):
+        kinds.append((None, total - sum(typed.values())))
+    return Gpus(total, tuple(kinds))
 
 
 def parse_bytes(text: str, *, cpus: float | None = None, nodes: float | None = None, unit: str = "M") -> int | None:

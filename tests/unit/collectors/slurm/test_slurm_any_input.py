@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.parsed import to_frame
-from collectors.slurm.nodes import parse_nodes
+from collectors.slurm.collect import nodes_now
 from collectors.slurm.parse import parse_sacct
 from collectors.slurm.records import Reading, SourceFailedError
 from warehouse.conform import conform
@@ -67,4 +67,4 @@ def test_a_json_job_with_anything_in_it_is_read_or_quarantined(data: st.DataObje
 
 @given(st.text(alphabet="NodeName=abcStat[]@ +*,0159\nIDLECfgTRESReason", max_size=120).map(lambda text: f"NodeName=a {text}"))
 def test_any_description_of_a_node_is_read_or_quarantined(text: str) -> None:
-    parse_nodes(text, cluster="c", seen_at=datetime(2026, 11, 30))
+    nodes_now(text, datetime(2026, 11, 30))

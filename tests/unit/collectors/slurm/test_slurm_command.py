@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,15 @@ RECORDED = RECORDINGS / "sacct_epoch.txt"
 HEADER = "Cluster|JobIDRaw|JobName|State|Start|End|AllocTRES\n"
 ROW = "{cluster}|42|train|COMPLETED|1796020000|1796023600|gres/gpu={gpus}\n"
 
+#: a job of the recording, one that waits, and one cut off
+HELD = (
+    "JobId=12 JobName=long UserId=root(0) GroupId=root(0) MCS_label=N/A JobState=RUNNING RunTime=00:10:00 BatchFlag=1 "
+    "StartTime=1796020061 EndTime=1796030000 Partition=gpu NodeList=vm AllocTRES=cpu=1,gres/gpu=1,gres/gpu:h100=1 "
+    "JOB_GRES=gpu:h100:1   Nodes=vm CPU_IDs=0 Mem=0 GRES=gpu:h100:1(IDX:3)   MinCPUsNode=1 \n"
+    "JobId=14 JobName=het UserId=root(0) GroupId=root(0) MCS_label=N/A JobState=PENDING StartTime=1796020368 NodeList=(null)\n"
+    "JobId=15 JobName=he"
+)
+
 #: stands for Slurm's commands: answers by their names and options, and refuses what the real ones would not get
 FAKE = r"""#!/bin/sh
 case "$(basename "$0") $*" in
@@ -32,6 +42,11 @@ case "$(basename "$0") $*" in
   "scontrol show config") echo "ClusterName             = gpucl" ;;
   "scontrol --all --oneliner show node")
     echo "NodeName=vm CPUTot=2 State=IDLE+DRAIN Gres=gpu:h100:4 Reason=fan [root@1796020000]" ;;
+  "scontrol --all --oneliner --details show job") cat "$(dirname "$0")/jobs" ;;
+  "sacctmgr --parsable2 --readonly show event event=node start="*" format="*)
+    echo "Cluster|NodeName|TimeStart|TimeEnd|State|Reason"
+    echo "gpucl|vm|1795900000|1795910000|DOWN*|Not responding"
+    echo "gpucl|vm|1796020000|Unknown|DRAIN|fan" ;;
   *) echo "unknown option" >&2; exit 1 ;;
 esac
 """
@@ -54,9 +69,10 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Slurm's commands on the path, answering with the recording."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("sacct", "scontrol"):
+    for name in ("sacct", "sacctmgr", "scontrol"):
         (folder / name).write_text(FAKE)
         (folder / name).chmod(stat.S_IRWXU)
+    (folder / "jobs").write_text(HELD)
     (folder / "answer").write_bytes(RECORDED.read_bytes().replace(b"train|llama", b"train llama").replace(b"|", b"\x1f"))
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     return folder
@@ -182,7 +198,8 @@ def test_an_output_that_cannot_be_read_fails_with_its_remedy_and_leaves_an_outco
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([RECORDED], "--sacct-file"),
+        ([RECORDED, "--mig-partition", "mig"], "mig=1g.5gb"),
+        ([RECORDED, "--mig-partition", "mig=tiny"], "mig=1g.5gb"),
         (["--sacct-file", RECORDED, "--since", "2026-11-30"], "--since"),
         (["--sacct-file", RECORDED, "--time-zone", "Oslo/Europe"], "--time-zone"),
         (["--sacct-file", RECORDED, "--time-zone", "../etc"], "--time-zone"),
@@ -200,12 +217,18 @@ def test_wrong_usage_is_said_before_anything_is_read(home: Path, arguments: list
 def test_the_live_commands_land_jobs_nodes_and_states(home: Path, commands: Path) -> None:
     result = slurm("--since", "2026-11-30", "--until", "2026-11-30T07:00:00Z", "--at", "2026-11-30T07:00:05Z")
 
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 4, result.output
+    assert "quarantined scontrol show job:3: malformed" in result.output
     assert landed(home, "runs").height == 20
+    assert landed(home, "run_gpus").select(
+        "job_id", "node", "gpu_uuid", "gpu_index", "gpu_count", "assignment_method"
+    ).rows() == [("12", "vm", None, 3, 1.0, "gres_index")]
     assert landed(home, "runs")["observed_at"].unique().to_list() == [datetime(2026, 11, 30, 7, 0, 5)]
     assert landed(home, "nodes").select("cluster", "node", "gpu_count").rows() == [("gpucl", "vm", 4)]
-    assert landed(home, "node_states").select("state", "reason", "started_at").rows() == [
-        ("drained", "fan", datetime(2026, 11, 30, 6, 26, 40))
+    # the interval that has ended comes from the accounting, the present state from the node
+    assert landed(home, "node_states").select("state", "reason", "started_at", "ended_at").sort("started_at").rows() == [
+        ("down", "Not responding", datetime(2026, 11, 28, 21, 6, 40), datetime(2026, 11, 28, 23, 53, 20)),
+        ("drained", "fan", datetime(2026, 11, 30, 6, 26, 40), None),
     ]
     outcomes = outcome_frame(home / "raw")
     assert outcomes is not None
@@ -220,20 +243,23 @@ def test_the_live_commands_land_jobs_nodes_and_states(home: Path, commands: Path
 def test_without_since_the_last_day_is_asked_for(home: Path, commands: Path) -> None:
     result = slurm("--until", "2026-11-30T07:00:00Z", "--at", "2026-11-30T07:00:05Z", "--cluster", "mine")
 
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 4, result.output
     assert "--starttime=2026-11-29T07:00:00" in (commands / "asked").read_text()
     assert landed(home, "runs")["cluster"].unique().to_list() == ["mine"]
 
 
 def test_nodes_that_cannot_be_read_are_a_gap_and_the_jobs_land(home: Path, commands: Path) -> None:
-    (commands / "scontrol").write_text("#!/bin/sh\nexit 1\n")
+    for name in ("sacctmgr", "scontrol"):
+        (commands / name).write_text("#!/bin/sh\nexit 1\n")
     result = slurm("--until", "2026-11-30T07:00:00Z", "--at", "2026-11-30T07:00:05Z", "--cluster", "mine")
 
     assert result.exit_code == 0, result.output
     assert "no nodes and no node states" in result.output
     outcomes = outcome_frame(home / "raw")
     assert outcomes is not None
-    assert "scontrol" in outcomes["gaps"][0]
+    gaps = json.loads(outcomes["gaps"][0])
+    assert sorted(gaps) == ["node_states", "nodes", "run_gpus"]
+    assert "scontrol" in gaps["nodes"]
     assert landed(home, "runs").height == 20
 
 
@@ -267,4 +293,4 @@ def test_a_host_without_slurm_says_where_to_go(home: Path, tmp_path: Path, monke
     result = slurm("--cluster", "mine")
 
     assert result.exit_code == 1
-    assert "--sacct-file" in result.output
+    assert "slurm FILE" in result.output

@@ -161,9 +161,10 @@ def test_a_job_that_is_none_is_quarantined_and_the_rest_lands(job: Any) -> None:
     [
         (json.dumps({"jobs": [PLAIN]})[:-40], "no whole JSON document.*save it again"),
         ("{" * 100_000, "no whole JSON document"),
-        ('{"nodes": []}', "without a list of jobs.*sacct --json"),
+        ('{"users": []}', "none of Slurm's or sonar's forms.*sacct --json"),
+        ('{"errors": ["no such user"]}', "errors and nothing else.*no such user"),
+        ("7", "no whole JSON|none of Slurm's|no header"),
         ('{"jobs": [], "errors": [{"error": "slurmdbd is down"}]}', "errors and no jobs.*slurmdbd is down"),
-        ('{"jobs": [{"job_state": "RUNNING"}]}', "sacct --json"),
     ],
 )
 def test_a_document_that_is_not_saccts_or_not_whole_is_a_failed_source(text: str, message: str) -> None:

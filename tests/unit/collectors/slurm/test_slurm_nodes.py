@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from collectors.slurm.nodes import node_state, parse_nodes
+from collectors.parsed import Parsed
+from collectors.slurm.collect import nodes_now
+from collectors.slurm.join import joined
+from collectors.slurm.states import node_state
 
 RECORDINGS = Path(__file__).parent / "recordings"
 SEEN_AT = datetime(2026, 11, 30, 7)
+
+
+def parse_nodes(text: str, *, cluster: str, seen_at: datetime) -> Parsed:
+    return joined([nodes_now(text, seen_at)], cluster)[0]
 
 
 @pytest.mark.parametrize(
@@ -38,6 +45,30 @@ SEEN_AT = datetime(2026, 11, 30, 7)
         ("IDLE+CLOUD+POWERED_DOWN", None),
         ("IDLE~", None),
         ("FUTURE", None),
+        # sinfo's words, long and short, with the symbols behind them
+        ("mixed+drain", "draining"),
+        ("drng", "draining"),
+        ("drain", "drained"),
+        ("drained*", "down"),
+        ("alloc", "in_service"),
+        ("mix-", "in_service"),
+        ("idle@", "in_service"),
+        ("idle!", "in_service"),
+        ("alloc+", "in_service"),
+        ("plnd", "in_service"),
+        ("maint", "maintenance"),
+        ("idle$", "maintenance"),
+        ("boot^", "down"),
+        ("inval", "down"),
+        ("resv", "reserved"),
+        ("failg", "draining"),
+        ("idle%", None),
+        ("mix#", None),
+        # to be switched off: there as long as it has jobs
+        ("MIXED+CLOUD+POWER_DOWN", "in_service"),
+        ("IDLE+CLOUD+POWER_DOWN", None),
+        ("IDLE+CLOUD+POWER", None),  # 20.11
+        ("IDLE+DYNAMIC_NORM", "in_service"),
     ],
 )
 def test_a_state_with_its_flags_is_one_of_ours(text: str, state: str | None) -> None:

@@ -93,7 +93,7 @@ def test_an_output_is_dated_by_its_last_instant_so_that_landing_it_again_changes
 
 @pytest.mark.parametrize(
     ("name", "remedy"),
-    [("sacct_long_fixed_width.txt", "--parsable2"), ("squeue.json", "sacct --json"), ("scontrol_nodes.txt", "--fields")],
+    [("sacct_long_fixed_width.txt", "--parsable2"), ("scontrol_nodes.txt", "--at")],
 )
 def test_an_output_that_cannot_be_read_says_how_to_save_it(name: str, remedy: str) -> None:
     with pytest.raises(SourceFailedError, match=f"{name}.*{remedy}"):

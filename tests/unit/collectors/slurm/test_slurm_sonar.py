@@ -102,8 +102,8 @@ def test_an_entry_that_is_no_job_is_quarantined_and_the_rest_lands() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (snapshot(JOB)[:-9], "line 1 is no whole JSON document"),
-        (snapshot(JOB) + "\n{}", "line 2 has no list slurm_jobs"),
+        (snapshot(JOB)[:-9], "no whole JSON document"),
+        ('{"data": {"attributes": {"time": "2025-05-03T08:59:11Z", "system": {}}}}', "for the command sonar"),
         (snapshot(JOB, time="now"), "its own time"),
     ],
 )

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from collectors.slurm import nodelist, tres
+from collectors.slurm.gres import gpus_of_gres, parse_gres
 from collectors.slurm.times import is_local, parse_duration, parse_time
-from collectors.slurm.tres import Gpus
 from collectors.times import AmbiguousTimeError
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -32,7 +32,8 @@ NEW_YORK = ZoneInfo("America/New_York")
     ],
 )
 def test_gpus_are_the_untyped_count_or_else_the_sum_of_the_typed(text: str, count: int | None, model: str | None) -> None:
-    assert tres.gpus(tres.parse_tres(text)) == Gpus(count, model)
+    held = tres.gpus(tres.parse_tres(text))
+    assert (held.count, held.model) == (count, model)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,8 @@ def test_gpus_are_the_untyped_count_or_else_the_sum_of_the_typed(text: str, coun
     ],
 )
 def test_an_older_gres_is_counted_too(text: str, count: int | None, model: str | None) -> None:
-    assert tres.gpus_of_gres(text) == Gpus(count, model)
+    held = gpus_of_gres(parse_gres(text))
+    assert (held.count, held.model) == (count, model)
 
 
 @pytest.mark.parametrize("text", ["gres/gpu=many", "gres/gpu=1.5", "gres/gpu=", "gres/gpu", "=3", "gres/gpu=99999999"])
