@@ -115,9 +115,10 @@ class Reader:
         return row
 
     def _name(self, name: str, found: Mapping[str, Any]) -> str | None:
+        value = found.get(name)
         try:
-            return _typed(name, NAMES[name], found)
-        except _FieldError:
+            return None if value is None else NAMES[name](value)
+        except ValueError:
             self.no_names[name] += 1
             return None
 

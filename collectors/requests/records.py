@@ -36,6 +36,11 @@ def read_records(path: Path, form: Format | None) -> Iterator[Record | Reject]:
 
     A CSV file's columns that no format names are not read. Raises SourceFailedError where the file as a whole is no log.
     """
+    with path.open("rb") as file:
+        if file.read(4) == b"PAR1":
+            raise SourceFailedError(
+                f"{path}: a Parquet file; export the log as CSV or JSON lines, or `import inference_requests`"
+            )
     blocks = read_blocks(path)
     try:
         first = next(blocks, b"")
