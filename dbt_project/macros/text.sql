@@ -45,3 +45,27 @@
 {%- macro duckdb__leading_number(value) -%}
     try_cast(nullif(regexp_extract({{ value }}, '^[0-9]+', 0), '') as bigint)
 {%- endmacro -%}
+
+{#- What the first group of a pattern captures in a text, null where the pattern is not found. -#}
+{%- macro captured_text(value, pattern) -%}
+    {{ return(adapter.dispatch('captured_text', 'gpu_net')(value, pattern)) }}
+{%- endmacro -%}
+{%- macro duckdb__captured_text(value, pattern) -%}
+    nullif(regexp_extract({{ value }}, {{ pattern }}, 1), '')
+{%- endmacro -%}
+
+{#- A pod's name without what its controller hung onto it: the hash of the template and five random characters, both
+    written without vowels and without 0, 1 and 3. -#}
+{%- macro pod_owner_name(value) -%}
+    {{ return(adapter.dispatch('pod_owner_name', 'gpu_net')(value)) }}
+{%- endmacro -%}
+{%- macro duckdb__pod_owner_name(value) -%}
+    regexp_replace(
+        {{ value }}, '(-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}$', ''
+    )
+{%- endmacro -%}
+
+{#- A MIG profile as the seed writes it: 3g.71gb of `1c.3g.71gb`, `MIG 3g.71gb`, `mig-3g.71gb`, `3g.71gb+me`. -#}
+{%- macro mig_profile_name(value) -%}
+    coalesce({{ captured_text('lower(' ~ value ~ ')', "'([0-9]+g[.][0-9]+gb)'") }}, lower({{ value }}))
+{%- endmacro -%}

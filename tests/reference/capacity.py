@@ -28,6 +28,10 @@ class Layout:
     valid_from: int
     slots: tuple[Slot, ...]
 
+    @property
+    def is_partitioned(self) -> bool:
+        return any(slot.slot_uuid for slot in self.slots)
+
 
 @dataclass(frozen=True)
 class Device:
@@ -35,6 +39,7 @@ class Device:
     node: str
     memory_total: int | None
     layouts: tuple[Layout, ...]
+    profiles: frozenset[str] = frozenset()
 
     def layout_at(self, at: int) -> Layout:
         """The layout in force; before the first sighting of one, that one."""
@@ -57,6 +62,7 @@ def devices(world: World) -> dict[str, Device]:
             node,
             max((r.memory_total for r in world.inventory if r.gpu == gpu and r.memory_total and not r.slot), default=None),
             _layouts(world, gpu),
+            frozenset(record.profile for record in world.inventory if record.gpu == gpu and record.slot and record.profile),
         )
         for gpu, node in sorted(nodes.items())
     }

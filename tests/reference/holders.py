@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from tests.reference.activity import Minute
 from tests.reference.capacity import CARRY_US, Device, seen_between, telemetry_sightings
-from tests.reference.intervals import Span, common, holds, united, without
-from tests.reference.world import GIB, HOUR_US, MINUTE_US, Run, RunGpu, World
+from tests.reference.intervals import Span
+from tests.reference.world import HOUR_US, Run, RunGpu, World
 
 WAIT_US = 2 * HOUR_US  # telemetry_wait_hours
-IDLE = 0.05  # idle_activity_ratio
 
 
 @dataclass(frozen=True)
 class Hold:
-    """A run's hold on one slot (`slot` None: all slots of the device but the stranded one)."""
+    """A run's hold on one slot (`slot` None: all slots of the device but the stranded one).
+
+    `is_shared`: of what the holders did not ask for, they may have used a part.
+    """
 
     run_id: str
     gpu: str
@@ -26,17 +27,20 @@ class Hold:
     start: int
     end: int
     share: Fraction
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)
 class PoolHold:
-    """A run's hold of `count` devices of a node, not known which."""
+    """A run's hold of `count` devices of a node (or instances of a MIG profile), not known which."""
 
     run_id: str
     node: str
+    profile: str | None
     count: Fraction
     start: int
     end: int
+    is_shared: bool
 
 
 def clip(world: World) -> int | None:
@@ -63,7 +67,7 @@ def held_spans(world: World) -> dict[str, Span]:
 
 
 def claims(world: World) -> tuple[list[Hold], list[PoolHold]]:
-    """What the scheduler says each run holds: exactly where it names the device, else so many of a node's pool."""
+    """What the scheduler says each run holds: exactly where a device is named, else so many of a node's pool."""
     exact: list[Hold] = []
     pool: list[PoolHold] = []
     cut = _cut_runaways(world, held_spans(world))
@@ -72,18 +76,43 @@ def claims(world: World) -> tuple[list[Hold], list[PoolHold]]:
             continue
         start, end = cut[run.run_id]
         rows = _rows_of(world, run)
+        placed = Counter(node for node, _ in {(row.node, (row.gpu, row.slot)) for row in rows if row.gpu})
         for row in rows:
             a, b = max(start, row.start), min(end, row.end if row.end is not None else end)
+            share = _share(run, row)
+            is_shared = row.share is not None or run.share is not None
             if a >= b:
                 continue
             if row.gpu:
-                exact.append(Hold(run.run_id, row.gpu, row.slot, a, b, _share(run, row)))
+                exact.append(Hold(run.run_id, row.gpu, row.slot, a, b, share, is_shared))
             else:
-                pool.append(PoolHold(run.run_id, row.node, Fraction(row.count), a, b))
-        if not rows and run.gpu_count and run.nodes:
-            each = Fraction(run.gpu_count) / len(run.nodes)
-            pool += [PoolHold(run.run_id, node, each, start, end) for node in run.nodes]
-    return _cut_overlaps(exact), pool
+                count = Fraction(row.count) * share * _part_not_placed(rows, row.node, placed[row.node])
+                pool.append(PoolHold(run.run_id, row.node, row.profile, count, a, b, is_shared))
+        for node, count in _not_placed(run, rows, placed).items():
+            share = Fraction(1) if run.share is None else Fraction(run.share)
+            pool.append(PoolHold(run.run_id, node, run.profile, count * share, start, end, run.share is not None))
+    return _cut_overlaps(exact), [hold for hold in pool if hold.count]
+
+
+def _part_not_placed(rows: Sequence[RunGpu], node: str, placed: int) -> Fraction:
+    """Of the devices that rows of a node only count, the part that other rows do not name."""
+    if not placed:
+        return Fraction(1)
+    here = [row for row in rows if row.node == node]
+    counted = sum((Fraction(row.count) for row in here if not row.gpu or row.index is not None), Fraction(0))
+    unplaced = sum((Fraction(row.count) for row in here if not row.gpu), Fraction(0))
+    return min(Fraction(1), max(Fraction(0), (counted - placed) / unplaced))
+
+
+def _not_placed(run: Run, rows: Sequence[RunGpu], placed: Mapping[str, int]) -> dict[str, Fraction]:
+    """Node → devices that no row tells of: the run's count, spread evenly over its nodes, less the devices named there."""
+    is_told = any(not row.gpu or row.index is not None or row.share is not None for row in rows)
+    if not run.gpu_count or not run.nodes or (rows and (is_told or run.share is not None)):
+        return {}
+    count = Fraction(run.gpu_count)
+    missing = {node: max(Fraction(0), count / len(run.nodes) - placed.get(node, 0)) for node in run.nodes}
+    left = max(Fraction(0), count - sum(placed.values()))
+    return {node: part * left / sum(missing.values()) for node, part in missing.items() if part}
 
 
 def _rows_of(world: World, run: Run) -> list[RunGpu]:
@@ -161,103 +190,3 @@ def sightings_by_holding(
         for gpu in pool_members(world, known, waiting):
             spans.setdefault(gpu, []).append((waiting.start, waiting.end))
     return spans
-
-
-def assign_pools(
-    world: World,
-    known: Mapping[str, Device],
-    exact: Sequence[Hold],
-    pool: Sequence[PoolHold],
-    in_service: Mapping[str, Sequence[Span]],
-    minutes: Mapping[tuple[str, str, int], Minute],
-) -> list[Hold]:
-    """Give the pool's holders devices, stretch by stretch; `in_service` is inventory less the time out of service."""
-    assigned: list[Hold] = []
-    for node in sorted({hold.node for hold in pool}):
-        here = [hold for hold in pool if hold.node == node]
-        members = sorted({gpu for hold in here for gpu in pool_members(world, known, hold)})
-        taken = {gpu: united((hold.start, hold.end) for hold in exact if hold.gpu == gpu) for gpu in members}
-        free = {gpu: without(in_service[gpu], taken[gpu]) for gpu in members}
-        for start, end, available, holders in _stretches(here, free):
-            wanted = sum(holders.values(), Fraction(0))
-            ranked = sorted(available, key=lambda gpu: _rank(world, known[gpu], start, end, minutes))
-            for place, gpu in enumerate(ranked):
-                part = min(Fraction(1), max(Fraction(0), wanted - place))
-                for run_id, count in holders.items():
-                    if part > 0:
-                        assigned.append(Hold(run_id, gpu, None, start, end, part * count / wanted))
-    return assigned
-
-
-Stretch = tuple[int, int, list[str], dict[str, Fraction]]
-
-
-def _stretches(pool: Sequence[PoolHold], free: Mapping[str, Sequence[Span]]) -> list[Stretch]:
-    """Stretches, within an hour, in which neither the pool's devices nor its holders change."""
-    edges = {edge for hold in pool for edge in (hold.start, hold.end)}
-    edges |= {edge for spans in free.values() for span in spans for edge in span}
-    first, last = min(edges), max(edges)
-    edges |= set(range(first - first % HOUR_US, last + HOUR_US, HOUR_US))
-    result: list[Stretch] = []
-    for start, end in _between(edges):
-        available = [gpu for gpu, spans in free.items() if holds(spans, start, end)]
-        holders: dict[str, Fraction] = {}
-        for hold in pool:
-            if hold.start <= start and end <= hold.end:
-                holders[hold.run_id] = holders.get(hold.run_id, Fraction(0)) + hold.count
-        if not available or not holders:
-            continue
-        if result and result[-1][1:] == (start, available, holders) and start % HOUR_US:
-            result[-1] = (result[-1][0], end, available, holders)
-        else:
-            result.append((start, end, available, holders))
-    return result
-
-
-def _between(edges: Iterable[int]) -> list[Span]:
-    ordered = sorted(edges)
-    return list(itertools.pairwise(ordered))
-
-
-def _rank(
-    world: World, device: Device, start: int, end: int, minutes: Mapping[tuple[str, str, int], Minute]
-) -> tuple[int, Fraction, Fraction, str]:
-    """Smaller is earlier: processes seen; work by memory or activity; no usable samples; the rest; ties by id."""
-    weight = activity = memory = Fraction(0)
-    for slot in device.layout_at(start).slots:
-        for minute in range(start - start % MINUTE_US, end, MINUTE_US):
-            rolled = minutes.get((device.gpu, slot.slot_id, minute))
-            if rolled is None or not rolled.present_us or not rolled.covered_us:
-                continue
-            inside = sum(b - a for a, b in common(rolled.present, [(start, end)]))
-            part = slot.fraction * rolled.covered_us * Fraction(inside, rolled.present_us)
-            weight += part
-            activity += part * rolled.mean_activity
-            memory += part * (rolled.memory or 0) / slot.fraction
-    if any(process.gpu == device.gpu and start <= process.at < end for process in world.processes):
-        group = 0
-    elif not weight:
-        group = 2
-    else:
-        group = 1 if memory / weight >= GIB or activity / weight >= IDLE else 3
-    if group > 1:
-        return group, Fraction(0), Fraction(0), device.gpu
-    return group, -activity / (weight or 1), -memory / (weight or 1), device.gpu
-
-
-def implied_holds(world: World, known: Mapping[str, Device], pool: Sequence[PoolHold]) -> list[Hold]:
-    """Holds on the implied devices of nodes without any known device: each instant the first Σ n are in inventory."""
-    unknown = [hold for hold in pool if not pool_members(world, known, hold)]
-    result: list[Hold] = []
-    for node in sorted({hold.node for hold in unknown}):
-        here = [hold for hold in unknown if hold.node == node]
-        for start, end in _between({edge for hold in here for edge in (hold.start, hold.end)}):
-            counts = {hold.run_id: hold.count for hold in here if hold.start <= start and end <= hold.end}
-            wanted = sum(counts.values(), Fraction(0))
-            place = 0
-            while place < wanted:
-                part = min(Fraction(1), wanted - place)
-                gpu = f"{world.cluster}/{node}#{place + 1}"
-                result += [Hold(run_id, gpu, None, start, end, part * count / wanted) for run_id, count in counts.items()]
-                place += 1
-    return result

@@ -20,8 +20,10 @@ from math import floor
 
 from tests.reference.activity import roll_up, slot_spans
 from tests.reference.capacity import Slot, devices, inventory_spans, node_spans, out_of_service_spans
-from tests.reference.holders import Hold, assign_pools, claims, held_spans, implied_holds, sightings_by_holding
+from tests.reference.evidence import understood
+from tests.reference.holders import Hold, claims, held_spans, sightings_by_holding
 from tests.reference.intervals import Span, common, united, without
+from tests.reference.pools import assign_pools, implied_holds
 from tests.reference.states import NOBODY, HeldMinute, Piece, held_minutes, run_pieces, unheld_pieces
 from tests.reference.world import HOUR_US, World
 
@@ -48,12 +50,13 @@ def ledger(world: World) -> list[LedgerRow]:
 def pieces(world: World) -> list[Piece]:
     """Every part of every device's time in inventory, exact."""
     # section 2 and 3: who claims what, which devices are there and in service
+    world = understood(world, held_spans(world))
     known = devices(world)
     exact, pool = claims(world)
     inventory = inventory_spans(world, known, sightings_by_holding(world, known, exact, pool))
     broken = {gpu: out_of_service_spans(world, device) for gpu, device in known.items()}
     able = {gpu: without(inventory[gpu], broken[gpu]) for gpu in known}
-    held = exact + assign_pools(world, known, exact, pool, able, roll_up(world, known, able))
+    held = exact + assign_pools(world, known, exact, pool, inventory, able, roll_up(world, known, able))
     for gpu, device in known.items():
         holding = united((hold.start, hold.end) for hold in held if hold.gpu == gpu)
         broken[gpu] = united([*broken[gpu], *without(node_spans(world, device, "drained"), holding)])
@@ -80,7 +83,7 @@ def pieces(world: World) -> list[Piece]:
         of_run = [part for part in parts if part.run_id == run.run_id]
         if of_run:
             result += run_pieces(world, run, *starts[run.run_id], of_run)
-    return result + _implied_pieces(implied_holds(world, known, pool))
+    return result + _implied_pieces(implied_holds(world, known, pool, inventory))
 
 
 def _out_of_service_pieces(gpu: str, slots: dict[Slot, list[Span]]) -> list[Piece]:

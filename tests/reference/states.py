@@ -53,7 +53,7 @@ def held_minutes(
     for slot in slots:
         for minute, rolled in _minutes_of_slot(device, slot, minutes):
             by_run: dict[str, tuple[Fraction, int]] = {}
-            for start, end, shares in _shares(slot, held, rolled.present):
+            for start, end, shares, _ in _shares(slot, held, rolled.present):
                 for run_id, share in shares.items():
                     us, first = by_run.get(run_id, (Fraction(0), start))
                     by_run[run_id] = (us + share * (end - start), min(first, start))
@@ -77,15 +77,15 @@ def unheld_pieces(
     for slot in slots:
         for minute, rolled in _minutes_of_slot(device, slot, minutes):
             covered = Fraction(rolled.covered_us, rolled.present_us)
-            for start, end, shares in _shares(slot, held, rolled.present):
+            for start, end, shares, is_shared in _shares(slot, held, rolled.present):
                 rest = 1 - sum(shares.values(), Fraction(0))
-                if shares:
+                if is_shared:
                     quiet = min(rest, 1 - rolled.mean_activity)
                     unallocated = rest * (1 - covered) + quiet * covered
                     split = {("unallocated", "unrequested_share"): unallocated, ("borrowed", ""): rest - unallocated}
                     parts = {key: part * (end - start) for key, part in split.items()}
                 else:
-                    parts = {("unallocated", why): Fraction(us) for why, us in _free_time(slot, start, end, closed).items()}
+                    parts = {("unallocated", why): rest * us for why, us in _free_time(slot, start, end, closed).items()}
                 for (state, why), us in parts.items():
                     if us:
                         whole = us * slot.fraction
@@ -104,20 +104,25 @@ def _minutes_of_slot(device: Device, slot: Slot, minutes: Mapping[Key, Minute]) 
     return ((m, rolled) for (gpu, slot_id, m), rolled in minutes.items() if gpu == device.gpu and slot_id == slot.slot_id)
 
 
-def _shares(slot: Slot, held: Sequence[Hold], present: Sequence[Span]) -> Iterator[tuple[int, int, dict[str, Fraction]]]:
-    """The stretches of `present` in which the slot's holders do not change, with their shares; above 1 they are scaled."""
+def _shares(slot: Slot, held: Sequence[Hold], present: Sequence[Span]) -> Iterator[tuple[int, int, dict[str, Fraction], bool]]:
+    """The stretches of `present` in which the slot's holders do not change, with their shares; above 1 they are scaled.
+
+    And whether a holder asked for a share, so that the holders may have used what nobody asked for.
+    """
     mine = [hold for hold in held if (not slot.is_stranded if hold.slot is None else hold.slot == slot.slot_uuid)]
     for begin, finish in present:
         inside = {edge for hold in mine for edge in (hold.start, hold.end) if begin < edge < finish}
         edges = sorted({begin, finish, *inside})
         for start, end in itertools.pairwise(edges):
             shares: dict[str, Fraction] = {}
+            is_shared = False
             for hold in mine:
                 if hold.start <= start and end <= hold.end:
+                    is_shared = is_shared or hold.is_shared
                     # the same hold seen again is the same hold
                     shares[hold.run_id] = max(shares.get(hold.run_id, Fraction(0)), hold.share)
             asked = sum(shares.values(), Fraction(0))
-            yield start, end, {run_id: share / max(asked, 1) for run_id, share in shares.items()}
+            yield start, end, {run_id: share / max(asked, 1) for run_id, share in shares.items()}, is_shared
 
 
 def run_pieces(world: World, run: Run, start: int, end: int, held: Sequence[HeldMinute]) -> Iterator[Piece]:

@@ -50,6 +50,8 @@ class InventoryRecord:
     memory_total: int | None
     is_lost: bool
     at: int
+    index: int | None = None
+    profile: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,13 @@ class Run:
     end: int | None
     observed: int
     gpu_count: float | None
+    profile: str | None  # MIG profile of each of the `gpu_count` instances; None: whole devices
     share: float | None
     nodes: tuple[str, ...]
     suspended_us: int
     kind: str
+    namespace: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,9 @@ class RunGpu:
     share: float | None
     start: int
     end: int | None
+    index: int | None = None  # of a device whose id the source does not tell
+    profile: str | None = None  # MIG profile of `count` instances that are not told
+    is_label: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,7 @@ class Process:
     """A process seen on a device; `job` is the job id or pod uid it belongs to, where the source knows."""
 
     gpu: str
+    slot: str | None
     node: str
     at: int
     job: str | None
@@ -134,21 +143,21 @@ def make_world(cluster: str, tables: Mapping[str, Sequence[Row]]) -> World:
     samples = {(s.gpu, s.slot, s.source, s.start): s for s in map(_sample, tables.get("gpu_samples", ()))}
     inventory = {(r.gpu, r.slot, r.at): r for r in map(_inventory, tables.get("gpu_inventory", ()))}
     states = {(s.node, s.state, s.start): s for s in map(_node_state, tables.get("node_states", ()))}
-    run_gpus = {(r.job_id, r.node, r.gpu, r.slot, r.start): r for r in map(_run_gpu, tables.get("run_gpus", ()))}
+    run_gpus = {
+        (r.job_id, r.node, r.gpu, r.slot, r.index, r.profile, r.start): r for r in map(_run_gpu, tables.get("run_gpus", ()))
+    }
     through = {name: _last_instant(rows) for name, rows in tables.items()}
     serving = {row["job_id"] for row in tables.get("inference_usage", ()) if row.get("job_id")}
-    scheduler_through = _latest(through.get(name) for name in ("runs", "run_gpus", "nodes", "node_states"))
-    runs = _attempts(_run(cluster, row, row["job_id"] in serving) for row in tables.get("runs", ()))
     return World(
         cluster,
         sorted(samples.values(), key=lambda s: (s.gpu, s.slot or "", s.source, s.start)),
         sorted(inventory.values(), key=lambda r: (r.gpu, r.at, r.slot or "")),
         sorted(states.values(), key=lambda s: (s.node, s.start, s.state)),
-        runs + _ownerless(cluster, runs, list(run_gpus.values()), scheduler_through),
+        _attempts(_run(cluster, row, row["job_id"] in serving) for row in tables.get("runs", ())),
         list(run_gpus.values()),
         [_process(row) for row in tables.get("gpu_processes", ())],
         [_waiting(row) for row in tables.get("inference_usage", ()) if float(row.get("waiting_requests") or 0) > 0],
-        scheduler_through,
+        _latest(through.get(name) for name in ("runs", "run_gpus", "nodes", "node_states")),
         _latest(through.get(name) for name in ("gpu_samples", "gpu_processes", "gpu_inventory", "node_samples")),
     )
 
@@ -170,18 +179,6 @@ def _attempts(runs: Iterable[Run]) -> list[Run]:
         if run.run_id not in latest or run.observed >= latest[run.run_id].observed:
             latest[run.run_id] = run
     return sorted(latest.values(), key=lambda run: run.run_id)
-
-
-def _ownerless(cluster: str, runs: Sequence[Run], held: Sequence[RunGpu], through: int | None) -> list[Run]:
-    """Runs nobody told of, known by the devices they hold: owner unknown, and in the totals all the same (case A14)."""
-    told = {run.job_id for run in runs if run.start is not None}
-    result: list[Run] = []
-    for job_id in sorted({row.job_id for row in held} - told):
-        rows = [row for row in held if row.job_id == job_id]
-        start = min(row.start for row in rows)
-        end = max(row.end if row.end is not None else through or row.start for row in rows)
-        result.append(Run(f"{cluster}/{job_id}", job_id, "other", start, end, end, None, None, (), 0, "unknown"))
-    return result
 
 
 def _sample(row: Row) -> Sample:
@@ -228,6 +225,8 @@ def _inventory(row: Row) -> InventoryRecord:
         memory_total=_whole(row.get("memory_total_bytes")),
         is_lost=(row.get("is_lost") or "").lower() == "true",
         at=instant(row["seen_at"]),
+        index=_whole(row.get("gpu_index")),
+        profile=row.get("mig_profile") or None,
     )
 
 
@@ -248,10 +247,13 @@ def _run(cluster: str, row: Row, is_serving: bool) -> Run:
         end=_instant_or_none(row.get("ended_at")),
         observed=instant(row["observed_at"]),
         gpu_count=_reading(row.get("gpu_count")),
+        profile=row.get("mig_profile") or None,
         share=_reading(row.get("share_ratio")),
         nodes=tuple(name for name in (row.get("node_list") or "").split(",") if name),
         suspended_us=round(float(row.get("suspended_seconds") or 0) * SECOND_US),
         kind="inference" if is_serving else _kind(row),
+        namespace=row.get("namespace") or "-",
+        name=row["name"],
     )
 
 
@@ -276,11 +278,15 @@ def _run_gpu(row: Row) -> RunGpu:
         share=_reading(row.get("share_ratio")),
         start=instant(row["started_at"]),
         end=_instant_or_none(row.get("ended_at")),
+        index=None if row.get("gpu_uuid") else _whole(row.get("gpu_index")),
+        profile=None if row.get("gpu_uuid") else row.get("mig_profile") or None,
+        is_label=(row.get("assignment_method") or "").startswith("exporter_label"),
     )
 
 
 def _process(row: Row) -> Process:
-    return Process(row["gpu_uuid"], row["node"], instant(row["seen_at"]), row.get("job_id") or row.get("pod_uid") or None)
+    job = row.get("job_id") or row.get("pod_uid") or None
+    return Process(row["gpu_uuid"], row.get("slot_uuid") or None, row["node"], instant(row["seen_at"]), job)
 
 
 def _waiting(row: Row) -> Waiting:

@@ -35,7 +35,8 @@ firsthand as (
 
     select cluster, node, gpu_uuid as gpu_id, started_at as seen_from_at, ended_at as seen_until_at
     from claims
-    where gpu_uuid is not null
+    -- a label says no more than the sample that bears it
+    where gpu_uuid is not null and not is_name_only
 
 ),
 

@@ -1,5 +1,5 @@
--- Node pools: stretches, within an hour, in which neither a node's devices nor its holders change, and the devices
--- of each in the order in which they show work (semantics 3).
+-- Node pools: stretches, within an hour, in which neither what a pool has to hand out nor its holders change, and its
+-- units (devices, or slots of a MIG profile) in the order in which they are given (semantics 3).
 
 {% set overlap_us = microseconds_between(
     'greatest(minutes.bucket_start_at, candidates.started_at)',
@@ -10,20 +10,19 @@ with
 
 claims as (
 
-    select * from {{ ref('int_holds_claimed') }}
-    where gpu_uuid is null and gpu_count > 0
+    select * from {{ ref('int_pool_claims_placed') }}
+
+),
+
+units as (
+
+    select * from {{ ref('int_pool_units_freed') }}
 
 ),
 
 states as (
 
     select * from {{ ref('int_gpu_state_spans') }}
-
-),
-
-exact as (
-
-    select * from {{ ref('int_holds_exact') }}
 
 ),
 
@@ -45,148 +44,15 @@ slots as (
 
 ),
 
-claim_hours as (
-
-    select
-        claims.run_id,
-        claims.cluster,
-        claims.node,
-        claims.started_at,
-        claims.ended_at,
-        claims.gpu_count * coalesce(claims.share_ratio, 1.0) as gpu_count,
-        claims.share_ratio,
-        {{ each_touched('hour', 'claims.started_at', 'claims.ended_at') }} as hour_start_at
-
-    from claims
-
-),
-
-pool_claims as (
-
-    select
-        run_id,
-        cluster,
-        node,
-        hour_start_at,
-        greatest(started_at, hour_start_at) as started_at,
-        least(ended_at, hour_start_at + interval 1 hour) as ended_at,
-        gpu_count,
-        share_ratio
-
-    from claim_hours
-    where {{ in_ledger_days('cast(hour_start_at as date)') }}
-
-),
-
-pool_hours as (
-
-    select distinct cluster, node, hour_start_at
-    from pool_claims
-
-),
-
--- the time that a device may be given to the pool, whatever else changes on its node meanwhile
-available_pieces as (
-
-    select
-        pool_hours.cluster,
-        pool_hours.node,
-        pool_hours.hour_start_at,
-        states.gpu_id,
-        greatest(states.started_at, pool_hours.hour_start_at) as started_at,
-        least(states.ended_at, pool_hours.hour_start_at + interval 1 hour) as ended_at
-
-    from pool_hours
-    inner join states
-        on
-            pool_hours.cluster = states.cluster
-            and pool_hours.node = states.node
-            and cast(pool_hours.hour_start_at as date) = states.usage_date
-            and states.started_at < pool_hours.hour_start_at + interval 1 hour
-            and states.ended_at > pool_hours.hour_start_at
-    where states.state not in ('down', 'maintenance', 'lost')
-
-),
-
-available_marked as (
-
-    select
-        available_pieces.*,
-        case
-            when
-                started_at <= lag(ended_at) over (
-                    partition by cluster, node, hour_start_at, gpu_id order by started_at nulls last
-                )
-                then 0
-            else 1
-        end as begins
-
-    from available_pieces
-
-),
-
-available_numbered as (
-
-    select
-        available_marked.*,
-        sum(begins) over (
-            partition by cluster, node, hour_start_at, gpu_id
-            order by started_at nulls last
-            rows between unbounded preceding and current row
-        ) as piece_number
-
-    from available_marked
-
-),
-
-available as (
-
-    select
-        cluster,
-        node,
-        hour_start_at,
-        gpu_id,
-        min(started_at) as started_at,
-        max(ended_at) as ended_at
-
-    from available_numbered
-    group by cluster, node, hour_start_at, gpu_id, piece_number
-
-),
-
-taken as (
-
-    select distinct
-        available.cluster,
-        available.node,
-        available.hour_start_at,
-        available.gpu_id,
-        greatest(exact.started_at, available.hour_start_at) as started_at,
-        least(exact.ended_at, available.hour_start_at + interval 1 hour) as ended_at
-
-    from available
-    inner join exact
-        on
-            available.cluster = exact.cluster
-            and available.gpu_id = exact.gpu_id
-            and exact.started_at < available.ended_at
-            and exact.ended_at > available.started_at
-
-),
-
 cuts as (
 
-    select cluster, node, hour_start_at, started_at as cut_at from pool_claims
+    select cluster, node, pool, hour_start_at, started_at as cut_at from claims
     union
-    select cluster, node, hour_start_at, ended_at from pool_claims
+    select cluster, node, pool, hour_start_at, ended_at from claims
     union
-    select cluster, node, hour_start_at, started_at from available
+    select cluster, node, pool, hour_start_at, started_at from units
     union
-    select cluster, node, hour_start_at, ended_at from available
-    union
-    select cluster, node, hour_start_at, started_at from taken
-    union
-    select cluster, node, hour_start_at, ended_at from taken
+    select cluster, node, pool, hour_start_at, ended_at from units
 
 ),
 
@@ -197,168 +63,200 @@ between_cuts as (
         select
             cluster,
             node,
+            pool,
             hour_start_at,
             cut_at as started_at,
-            lead(cut_at) over (partition by cluster, node, hour_start_at order by cut_at nulls last) as ended_at
+            lead(cut_at) over (partition by cluster, node, pool, hour_start_at order by cut_at nulls last) as ended_at
         from cuts
     ) as cut_pairs
     where ended_at is not null
 
 ),
 
-pool_devices as (
+holders as (
 
     select
         between_cuts.cluster,
         between_cuts.node,
+        between_cuts.pool,
         between_cuts.hour_start_at,
         between_cuts.started_at,
-        {{ joined_text('available.gpu_id', 'available.gpu_id') }} as devices
+        claims.run_id,
+        sum(claims.unit_count) as unit_count,
+        bool_or(claims.is_shared) as is_shared
 
     from between_cuts
-    inner join available
+    inner join claims
         on
-            between_cuts.cluster = available.cluster
-            and between_cuts.node = available.node
-            and between_cuts.hour_start_at = available.hour_start_at
-            and available.started_at <= between_cuts.started_at
-            and available.ended_at >= between_cuts.ended_at
-    left join taken
-        on
-            available.cluster = taken.cluster
-            and available.gpu_id = taken.gpu_id
-            and available.hour_start_at = taken.hour_start_at
-            and taken.started_at < between_cuts.ended_at
-            and taken.ended_at > between_cuts.started_at
-    where taken.gpu_id is null
-    group by between_cuts.cluster, between_cuts.node, between_cuts.hour_start_at, between_cuts.started_at
-
-),
-
-pool_holders as (
-
-    select
-        between_cuts.cluster,
-        between_cuts.node,
-        between_cuts.hour_start_at,
-        between_cuts.started_at,
-        {{ joined_text('pool_claims.run_id', 'pool_claims.run_id') }} as holders
-
-    from between_cuts
-    inner join pool_claims
-        on
-            between_cuts.cluster = pool_claims.cluster
-            and between_cuts.node = pool_claims.node
-            and between_cuts.hour_start_at = pool_claims.hour_start_at
-            and pool_claims.started_at <= between_cuts.started_at
-            and pool_claims.ended_at >= between_cuts.ended_at
-    group by between_cuts.cluster, between_cuts.node, between_cuts.hour_start_at, between_cuts.started_at
-
-),
-
--- a change that leaves the pool's devices and holders as they were (one exact holder after another) is none
-stretches_marked as (
-
-    select
-        between_cuts.*,
-        case
-            when
-                lag(concat_ws('|', pool_devices.devices, pool_holders.holders)) over (
-                    partition by between_cuts.cluster, between_cuts.node, between_cuts.hour_start_at
-                    order by between_cuts.started_at nulls last
-                ) = concat_ws('|', pool_devices.devices, pool_holders.holders)
-                then 0
-            else 1
-        end as begins
-
-    from between_cuts
-    left join pool_devices
-        on
-            between_cuts.cluster = pool_devices.cluster
-            and between_cuts.node = pool_devices.node
-            and between_cuts.hour_start_at = pool_devices.hour_start_at
-            and between_cuts.started_at = pool_devices.started_at
-    left join pool_holders
-        on
-            between_cuts.cluster = pool_holders.cluster
-            and between_cuts.node = pool_holders.node
-            and between_cuts.hour_start_at = pool_holders.hour_start_at
-            and between_cuts.started_at = pool_holders.started_at
-
-),
-
-stretches as (
-
-    select
-        cluster,
-        node,
-        hour_start_at,
-        min(started_at) as started_at,
-        max(ended_at) as ended_at
-
-    from (
-        select
-            stretches_marked.*,
-            sum(begins) over (
-                partition by cluster, node, hour_start_at
-                order by started_at nulls last
-                rows between unbounded preceding and current row
-            ) as stretch_number
-        from stretches_marked
-    ) as numbered
-    group by cluster, node, hour_start_at, stretch_number
+            between_cuts.cluster = claims.cluster
+            and between_cuts.node = claims.node
+            and between_cuts.pool = claims.pool
+            and between_cuts.hour_start_at = claims.hour_start_at
+            and claims.started_at <= between_cuts.started_at
+            and claims.ended_at >= between_cuts.ended_at
+    group by
+        between_cuts.cluster, between_cuts.node, between_cuts.pool, between_cuts.hour_start_at, between_cuts.started_at,
+        claims.run_id
 
 ),
 
 claimed as (
 
     select
-        stretches.cluster,
-        stretches.node,
-        stretches.hour_start_at,
-        stretches.started_at,
-        stretches.ended_at,
-        sum(pool_claims.gpu_count) as claimed_gpu_count,
-        bool_or(pool_claims.share_ratio is not null) as is_shared
+        cluster,
+        node,
+        pool,
+        hour_start_at,
+        started_at,
+        sum(unit_count) as claimed_count,
+        bool_or(is_shared) as is_shared,
+        bool_and(is_shared) as is_shared_only,
+        {{ joined_text("concat_ws(':', run_id, cast(unit_count as varchar))", 'run_id') }} as holders
 
-    from stretches
-    inner join pool_claims
+    from holders
+    group by cluster, node, pool, hour_start_at, started_at
+
+),
+
+-- a unit of which others hold a share serves those who ask for shares, and nobody else
+on_offer as (
+
+    select
+        between_cuts.cluster,
+        between_cuts.node,
+        between_cuts.pool,
+        between_cuts.hour_start_at,
+        between_cuts.started_at,
+        units.gpu_id,
+        units.slot_id,
+        units.unit_order,
+        units.free_share
+
+    from between_cuts
+    inner join claimed
         on
-            stretches.cluster = pool_claims.cluster
-            and stretches.node = pool_claims.node
-            and stretches.hour_start_at = pool_claims.hour_start_at
-            and pool_claims.started_at <= stretches.started_at
-            and pool_claims.ended_at >= stretches.ended_at
-    group by stretches.cluster, stretches.node, stretches.hour_start_at, stretches.started_at, stretches.ended_at
+            between_cuts.cluster = claimed.cluster
+            and between_cuts.node = claimed.node
+            and between_cuts.pool = claimed.pool
+            and between_cuts.hour_start_at = claimed.hour_start_at
+            and between_cuts.started_at = claimed.started_at
+    inner join units
+        on
+            between_cuts.cluster = units.cluster
+            and between_cuts.node = units.node
+            and between_cuts.pool = units.pool
+            and between_cuts.hour_start_at = units.hour_start_at
+            and units.started_at <= between_cuts.started_at
+            and units.ended_at >= between_cuts.ended_at
+    where units.free_share > 1.0 - 1e-9 or claimed.is_shared
+
+),
+
+offered as (
+
+    select
+        cluster,
+        node,
+        pool,
+        hour_start_at,
+        started_at,
+        {{ joined_text(
+            "concat_ws(':', gpu_id, slot_id, cast(unit_order as varchar), cast(free_share as varchar))", 'gpu_id, slot_id'
+        ) }} as units
+
+    from on_offer
+    group by cluster, node, pool, hour_start_at, started_at
+
+),
+
+-- a change that leaves the pool's units and holders as they were (one exact holder after another) is none
+marked as (
+
+    select
+        between_cuts.*,
+        claimed.claimed_count,
+        claimed.is_shared,
+        claimed.is_shared_only,
+        case
+            when
+                lag(concat_ws('|', offered.units, claimed.holders)) over (
+                    partition by between_cuts.cluster, between_cuts.node, between_cuts.pool, between_cuts.hour_start_at
+                    order by between_cuts.started_at nulls last
+                ) = concat_ws('|', offered.units, claimed.holders)
+                then 0
+            else 1
+        end as begins
+
+    from between_cuts
+    left join claimed
+        on
+            between_cuts.cluster = claimed.cluster
+            and between_cuts.node = claimed.node
+            and between_cuts.pool = claimed.pool
+            and between_cuts.hour_start_at = claimed.hour_start_at
+            and between_cuts.started_at = claimed.started_at
+    left join offered
+        on
+            between_cuts.cluster = offered.cluster
+            and between_cuts.node = offered.node
+            and between_cuts.pool = offered.pool
+            and between_cuts.hour_start_at = offered.hour_start_at
+            and between_cuts.started_at = offered.started_at
+
+),
+
+-- the units and holders of a stretch are those of its first part
+stretches as (
+
+    select
+        cluster,
+        node,
+        pool,
+        hour_start_at,
+        min(started_at) as started_at,
+        max(ended_at) as ended_at,
+        max(claimed_count) as claimed_count,
+        bool_or(is_shared) as is_shared,
+        bool_or(is_shared_only) as is_shared_only
+
+    from (
+        select
+            marked.*,
+            sum(begins) over (
+                partition by cluster, node, pool, hour_start_at
+                order by started_at nulls last
+                rows between unbounded preceding and current row
+            ) as stretch_number
+        from marked
+    ) as numbered
+    where claimed_count is not null
+    group by cluster, node, pool, hour_start_at, stretch_number
 
 ),
 
 candidates as (
 
     select
-        claimed.cluster,
-        claimed.node,
-        claimed.hour_start_at,
-        claimed.started_at,
-        claimed.ended_at,
-        available.gpu_id
+        stretches.cluster,
+        stretches.node,
+        stretches.pool,
+        stretches.hour_start_at,
+        stretches.started_at,
+        stretches.ended_at,
+        stretches.is_shared_only,
+        on_offer.gpu_id,
+        on_offer.slot_id,
+        on_offer.unit_order,
+        on_offer.free_share
 
-    from claimed
-    inner join available
+    from stretches
+    inner join on_offer
         on
-            claimed.cluster = available.cluster
-            and claimed.node = available.node
-            and claimed.hour_start_at = available.hour_start_at
-            and available.started_at <= claimed.started_at
-            and available.ended_at >= claimed.ended_at
-    left join taken
-        on
-            available.cluster = taken.cluster
-            and available.gpu_id = taken.gpu_id
-            and available.hour_start_at = taken.hour_start_at
-            and taken.started_at < claimed.ended_at
-            and taken.ended_at > claimed.started_at
-    where taken.gpu_id is null
+            stretches.cluster = on_offer.cluster
+            and stretches.node = on_offer.node
+            and stretches.pool = on_offer.pool
+            and stretches.hour_start_at = on_offer.hour_start_at
+            and stretches.started_at = on_offer.started_at
 
 ),
 
@@ -366,21 +264,30 @@ activity as (
 
     select
         candidates.cluster,
+        candidates.pool,
         candidates.gpu_id,
+        candidates.slot_id,
         candidates.started_at,
-        sum(minutes.activity_us * {{ overlap_us }}) / nullif(sum(minutes.covered_us * {{ overlap_us }}), 0) as activity,
+        sum(minutes.activity_us * minutes.slot_fraction * {{ overlap_us }})
+            / nullif(sum(minutes.covered_us * minutes.slot_fraction * {{ overlap_us }}), 0) as activity,
+        -- a device uses what its slots use together
         sum(minutes.memory_bytes * minutes.covered_us * {{ overlap_us }})
-            / nullif(sum(minutes.covered_us * {{ overlap_us }}), 0) as memory_bytes
+            / nullif(sum(minutes.covered_us * minutes.slot_fraction * {{ overlap_us }}), 0)
+            * case when candidates.slot_id is null then 1.0 else max(minutes.slot_fraction) end as memory_bytes
 
     from candidates
-    inner join slots on candidates.cluster = slots.cluster and candidates.gpu_id = slots.gpu_id
+    inner join slots
+        on
+            candidates.cluster = slots.cluster
+            and candidates.gpu_id = slots.gpu_id
+            and (candidates.slot_id is null or candidates.slot_id = slots.slot_id)
     inner join minutes
         on
             slots.slot_number = minutes.slot_number
             and candidates.hour_start_at = date_trunc('hour', minutes.minute_start_at)
             and minutes.bucket_start_at < candidates.ended_at
             and minutes.bucket_end_at > candidates.started_at
-    group by candidates.cluster, candidates.gpu_id, candidates.started_at
+    group by candidates.cluster, candidates.pool, candidates.gpu_id, candidates.slot_id, candidates.started_at
 
 ),
 
@@ -388,7 +295,9 @@ with_processes as (
 
     select distinct
         candidates.cluster,
+        candidates.pool,
         candidates.gpu_id,
+        candidates.slot_id,
         candidates.started_at
 
     from candidates
@@ -396,6 +305,7 @@ with_processes as (
         on
             candidates.cluster = processes.cluster
             and candidates.gpu_id = processes.gpu_uuid
+            and (candidates.slot_id is null or coalesce(processes.slot_uuid, candidates.slot_id) = candidates.slot_id)
             and processes.seen_at >= candidates.started_at
             and processes.seen_at < candidates.ended_at
 
@@ -421,29 +331,36 @@ shown as (
     left join activity
         on
             candidates.cluster = activity.cluster
+            and candidates.pool = activity.pool
             and candidates.gpu_id = activity.gpu_id
+            and candidates.slot_id is not distinct from activity.slot_id
             and candidates.started_at = activity.started_at
     left join with_processes
         on
             candidates.cluster = with_processes.cluster
+            and candidates.pool = with_processes.pool
             and candidates.gpu_id = with_processes.gpu_id
+            and candidates.slot_id is not distinct from with_processes.slot_id
             and candidates.started_at = with_processes.started_at
 
 ),
 
+-- shares go where there are shares already, whole devices are whole ones first
 ranked as (
 
     select
         shown.*,
         row_number() over (
-            partition by cluster, node, started_at
+            partition by cluster, node, pool, started_at
             order by
+                case when (free_share > 1.0 - 1e-9) = is_shared_only then 1 else 0 end nulls last,
+                unit_order nulls last,
                 evidence nulls last,
                 case when evidence <= 2 then activity end desc nulls last,
                 case when evidence <= 2 then memory_bytes end desc nulls last,
-                gpu_id nulls last
-        ) as device_rank,
-        count(*) over (partition by cluster, node, started_at) as device_count
+                gpu_id nulls last,
+                slot_id nulls last
+        ) as unit_rank
 
     from shown
 
@@ -453,87 +370,122 @@ ranked as (
 implied as (
 
     select
-        claimed.cluster,
-        claimed.node,
-        claimed.hour_start_at,
-        claimed.started_at,
-        claimed.ended_at,
-        claimed.cluster || '/' || claimed.node || '#' || cast(claimed.device_number as varchar) as gpu_id,
-        claimed.device_number as device_rank,
-        cast(ceil(claimed.claimed_gpu_count - 1e-9) as bigint) as device_count,
+        numbered.cluster,
+        numbered.node,
+        numbered.pool,
+        numbered.hour_start_at,
+        numbered.started_at,
+        numbered.ended_at,
+        numbered.cluster || '/' || numbered.node || '#' || cast(numbered.device_number as varchar) as gpu_id,
+        cast(null as varchar) as slot_id,
+        1.0 as free_share,
+        cast(numbered.device_number as bigint) as unit_rank,
         true as is_implied
 
     from (
         select
-            claimed.*,
-            {{ each_number('cast(ceil(claimed.claimed_gpu_count - 1e-9) as bigint)') }} as device_number
-        from claimed
-    ) as claimed
+            stretches.*,
+            {{ each_number('cast(ceil(stretches.claimed_count - 1e-9) as bigint)') }} as device_number
+        from stretches
+        where pool = 'gpu'
+    ) as numbered
     left join states
         on
-            claimed.cluster = states.cluster
-            and claimed.node = states.node
-            and cast(claimed.hour_start_at as date) = states.usage_date
-            and states.started_at < claimed.ended_at
-            and states.ended_at > claimed.started_at
+            numbered.cluster = states.cluster
+            and numbered.node = states.node
+            and cast(numbered.hour_start_at as date) = states.usage_date
+            and states.started_at < numbered.ended_at
+            and states.ended_at > numbered.started_at
     where states.gpu_id is null
 
 ),
 
-devices as (
+handed_out as (
 
     select
         cluster,
         node,
+        pool,
         hour_start_at,
         started_at,
         ended_at,
         gpu_id,
-        device_rank,
-        device_count,
+        slot_id,
+        free_share,
+        unit_rank,
         false as is_implied
 
     from ranked
 
     union all
 
-    select * from implied
+    select
+        cluster,
+        node,
+        pool,
+        hour_start_at,
+        started_at,
+        ended_at,
+        gpu_id,
+        slot_id,
+        free_share,
+        unit_rank,
+        is_implied
+
+    from implied
+
+),
+
+filled as (
+
+    select
+        handed_out.*,
+        sum(free_share) over (partition by cluster, node, pool, started_at) as offered_count,
+        coalesce(
+            sum(free_share) over (
+                partition by cluster, node, pool, started_at
+                order by unit_rank nulls last
+                rows between unbounded preceding and 1 preceding
+            ),
+            0.0
+        ) as given_before_count
+
+    from handed_out
 
 ),
 
 given as (
 
     select
-        devices.cluster,
-        devices.node,
-        devices.hour_start_at,
-        devices.started_at,
-        devices.ended_at,
-        devices.gpu_id,
-        devices.is_implied,
-        claimed.is_shared,
-        pool_claims.run_id,
-        claimed.claimed_gpu_count > devices.device_count + 1e-9 as is_over_allocated,
-        -- the device's part that is held, times the holder's part of what all hold
-        sum(pool_claims.gpu_count) / max(claimed.claimed_gpu_count)
-            * max(greatest(0.0, least(1.0, claimed.claimed_gpu_count - (devices.device_rank - 1)))) as share
+        filled.cluster,
+        filled.node,
+        filled.hour_start_at,
+        filled.started_at,
+        filled.ended_at,
+        filled.gpu_id,
+        filled.slot_id,
+        filled.is_implied,
+        stretches.is_shared,
+        holders.run_id,
+        stretches.claimed_count > filled.offered_count + 1e-9 as is_over_allocated,
+        -- the unit's part that is held, times the holder's part of what all hold
+        holders.unit_count / stretches.claimed_count
+        * greatest(0.0, least(filled.free_share, stretches.claimed_count - filled.given_before_count)) as share
 
-    from devices
-    inner join claimed
+    from filled
+    inner join stretches
         on
-            devices.cluster = claimed.cluster
-            and devices.node = claimed.node
-            and devices.started_at = claimed.started_at
-    inner join pool_claims
+            filled.cluster = stretches.cluster
+            and filled.node = stretches.node
+            and filled.pool = stretches.pool
+            and filled.started_at = stretches.started_at
+    inner join holders
         on
-            devices.cluster = pool_claims.cluster
-            and devices.node = pool_claims.node
-            and devices.hour_start_at = pool_claims.hour_start_at
-            and pool_claims.started_at <= devices.started_at
-            and pool_claims.ended_at >= devices.ended_at
-    group by
-        devices.cluster, devices.node, devices.hour_start_at, devices.started_at, devices.ended_at, devices.gpu_id,
-        devices.is_implied, devices.device_count, claimed.is_shared, claimed.claimed_gpu_count, pool_claims.run_id
+            filled.cluster = holders.cluster
+            and filled.node = holders.node
+            and filled.pool = holders.pool
+            and filled.hour_start_at = holders.hour_start_at
+            and filled.started_at = holders.started_at
 
 )
 

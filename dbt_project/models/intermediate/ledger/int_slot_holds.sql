@@ -52,7 +52,7 @@ exact_in_days as (
 
 ),
 
--- a partitioned device counts as one, with all its slots but the stranded one
+-- a partitioned device that a pool gives counts as one, with all its slots but the stranded one
 pool_on_slots as (
 
     select
@@ -81,6 +81,7 @@ pool_on_slots as (
         on
             pool.cluster = layouts.cluster
             and pool.gpu_id = layouts.gpu_id
+            and (pool.slot_id is null or pool.slot_id = layouts.slot_id)
             and not layouts.is_stranded
             and pool.started_at < layouts.valid_until_at
             and pool.ended_at > layouts.valid_from_at

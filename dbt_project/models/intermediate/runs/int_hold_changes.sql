@@ -9,7 +9,9 @@ claims as (
 compared as (
 
     select
-        concat_ws('|', run_id, node, coalesce(gpu_uuid, ''), coalesce(slot_uuid, ''), cast(started_at as varchar)) as change_key,
+        concat_ws(
+            '|', run_id, node, coalesce(gpu_uuid, ''), coalesce(slot_uuid, ''), coalesce(mig_profile, ''), cast(started_at as varchar)
+        ) as change_key,
         started_at,
         max(ended_at) as ended_at,
         md5(concat_ws(
@@ -17,7 +19,7 @@ compared as (
         )) as fingerprint
 
     from claims
-    group by run_id, node, gpu_uuid, slot_uuid, started_at
+    group by run_id, node, gpu_uuid, slot_uuid, mig_profile, started_at
 
 )
 

@@ -1,5 +1,9 @@
--- What each run says it holds, before the devices are asked: an exact device (or MIG instance), or a number of GPUs
--- on a node. Evidence of a device whose run nobody told of becomes a run of its own, owner unknown (case A14).
+-- What each run says it holds, before the devices are asked: an exact device (or MIG instance), or a number of GPUs, or
+-- of instances of a MIG profile, on a node. How many they are the scheduler says: what no evidence places is claimed of
+-- the pools of the run's nodes. Evidence of a device whose run nobody told of becomes a run of its own, owner unknown
+-- (case A14).
+
+{% set placeholder_namespaces = "'" ~ var('placeholder_namespaces') | join("', '") ~ "'" %}
 
 with
 
@@ -11,7 +15,7 @@ runs as (
 
 run_gpus as (
 
-    select * from {{ ref('stg_landing__run_gpus') }}
+    select * from {{ ref('int_run_gpus_resolved') }}
 
 ),
 
@@ -32,7 +36,29 @@ build_window as (
 
 ),
 
--- job_id and a start inside the run's time identify the attempt; of several the one that began last
+-- evidence names a run by its job or uid, or a pod by namespace and name
+known_jobs as (
+
+    select
+        cluster,
+        job_id as known_as,
+        run_id
+
+    from runs
+
+    union
+
+    select
+        cluster,
+        namespace || '/' || name as known_as,
+        run_id
+
+    from runs
+    where scheduler = 'kubernetes'
+
+),
+
+-- a job's id (a pod's name) and a start inside the run's time identify the attempt; of several the one that began last
 evidence_matched as (
 
     select
@@ -41,31 +67,27 @@ evidence_matched as (
         runs.held_from_at,
         runs.held_until_at,
         runs.share_ratio as run_share_ratio,
+        coalesce(runs.namespace in ({{ placeholder_namespaces }}), false) as is_placeholder,
         row_number() over (
             partition by
-                run_gpus.cluster, run_gpus.job_id, run_gpus.node, run_gpus.gpu_uuid, run_gpus.slot_uuid, run_gpus.started_at
-            order by runs.started_at desc nulls last
+                run_gpus.cluster, run_gpus.job_id, run_gpus.node, run_gpus.gpu_uuid, run_gpus.slot_uuid, run_gpus.gpu_index,
+                run_gpus.mig_profile, run_gpus.started_at
+            order by runs.started_at desc nulls last, runs.run_id nulls last
         ) as match_rank
 
     from run_gpus
+    left join known_jobs on run_gpus.cluster = known_jobs.cluster and run_gpus.job_id = known_jobs.known_as
     left join runs
         on
-            run_gpus.cluster = runs.cluster
-            and run_gpus.job_id = runs.job_id
+            known_jobs.run_id = runs.run_id
             and runs.held_from_at is not null
             and run_gpus.started_at >= runs.held_from_at
             and (run_gpus.started_at < runs.held_until_at or runs.ended_at is null)
 
 ),
 
-known_jobs as (
-
-    select distinct cluster, job_id
-    from runs
-
-),
-
--- evidence outside the time of a job that is known (a label scraped after the pod had ended) holds nothing
+-- evidence outside the time of a job that is known (a label scraped after the pod had ended) holds nothing, nor does
+-- the name of a pod that its cluster does not know
 evidence as (
 
     select
@@ -76,67 +98,193 @@ evidence as (
         evidence_matched.node,
         evidence_matched.gpu_uuid,
         evidence_matched.slot_uuid,
+        evidence_matched.gpu_index,
+        evidence_matched.mig_profile,
         evidence_matched.gpu_count,
-        coalesce(evidence_matched.share_ratio, evidence_matched.run_share_ratio) as share_ratio,
+        -- a label tells who holds a device, not how much of it: the run's own share comes first, then the smallest told
+        case
+            when evidence_matched.is_label and not evidence_matched.is_name_only
+                then coalesce(
+                    evidence_matched.run_share_ratio,
+                    min(evidence_matched.share_ratio) over (
+                        partition by
+                            evidence_matched.run_id,
+                            evidence_matched.job_id,
+                            evidence_matched.gpu_uuid,
+                            evidence_matched.slot_uuid
+                    )
+                )
+            else coalesce(evidence_matched.share_ratio, evidence_matched.run_share_ratio)
+        end as share_ratio,
         -- a label on a scrape shows the holder from the first scrape on; a pod does not change its devices
         case
-            when evidence_matched.assignment_method like 'exporter_label%' and evidence_matched.held_from_at is not null
+            when
+                evidence_matched.is_label and not evidence_matched.is_name_only and evidence_matched.held_from_at is not null
                 then evidence_matched.held_from_at
             else evidence_matched.started_at
         end as started_at,
         least(
             coalesce(
-                evidence_matched.ended_at,
+                evidence_matched.told_ended_at,
                 evidence_matched.held_until_at,
                 data_through.scheduler_through_at
             ),
+            case when evidence_matched.is_name_only then evidence_matched.shown_until_at else timestamp '9999-01-01' end,
             coalesce(evidence_matched.held_until_at, timestamp '9999-01-01'),
             coalesce(build_window.end_at, timestamp '9999-01-01')
         ) as ended_at,
-        coalesce(evidence_matched.assignment_method, 'reported') as assignment_method
+        coalesce(evidence_matched.assignment_method, 'reported') as assignment_method,
+        evidence_matched.is_name_only,
+        evidence_matched.is_placeholder
 
     from evidence_matched
     left join data_through on evidence_matched.cluster = data_through.cluster
-    left join known_jobs
-        on evidence_matched.cluster = known_jobs.cluster and evidence_matched.job_id = known_jobs.job_id
+    left join (select distinct cluster, known_as from known_jobs) as known
+        on evidence_matched.cluster = known.cluster and evidence_matched.job_id = known.known_as
     cross join build_window
     where
         evidence_matched.match_rank = 1
-        and (evidence_matched.run_id is not null or known_jobs.job_id is null)
+        and (evidence_matched.run_id is not null or (known.known_as is null and not evidence_matched.is_pod_name))
+
+),
+
+-- an index that was told twice is one device, the one that it meant when it was first told
+evidence_once as (
+
+    select *
+    from (
+        select
+            evidence.* exclude (ended_at),
+            case
+                when gpu_index is null then ended_at
+                else max(ended_at) over (partition by run_id, node, gpu_index)
+            end as ended_at,
+            case
+                when gpu_index is null then 1
+                else row_number() over (partition by run_id, node, gpu_index order by started_at nulls last)
+            end as telling_rank
+        from evidence
+    ) as told
+    where telling_rank = 1
+
+),
+
+-- how many devices of each node the evidence names, how many it only counts
+evidence_on_nodes as (
+
+    select
+        run_id,
+        node,
+        count(distinct case when gpu_uuid is not null then concat_ws('|', gpu_uuid, slot_uuid) end) as placed_count,
+        sum(case when gpu_uuid is null or gpu_index is not null then gpu_count else 0.0 end) as counted_count,
+        sum(case when gpu_uuid is null then gpu_count else 0.0 end) as unplaced_count,
+        bool_or(share_ratio is not null) as is_shared
+
+    from evidence_once
+    group by run_id, node
 
 ),
 
 runs_with_evidence as (
 
-    select distinct run_id
-    from evidence
+    select
+        run_id,
+        sum(placed_count) as placed_count,
+        sum(counted_count) as counted_count,
+        bool_or(is_shared) as is_shared
+
+    from evidence_on_nodes
+    group by run_id
 
 ),
 
+-- devices that were counted and named as well are claimed once
+evidence_claimed as (
+
+    select
+        evidence_once.run_id,
+        evidence_once.is_orphan,
+        evidence_once.cluster,
+        evidence_once.job_id,
+        evidence_once.node,
+        evidence_once.gpu_uuid,
+        evidence_once.slot_uuid,
+        evidence_once.mig_profile,
+        case
+            when evidence_once.gpu_uuid is not null then evidence_once.gpu_count
+            when evidence_on_nodes.placed_count = 0 then evidence_once.gpu_count
+            else evidence_once.gpu_count
+                * greatest(
+                    0.0,
+                    least(
+                        1.0,
+                        (evidence_on_nodes.counted_count - evidence_on_nodes.placed_count)
+                        / nullif(evidence_on_nodes.unplaced_count, 0.0)
+                    )
+                )
+        end as gpu_count,
+        evidence_once.share_ratio,
+        evidence_once.started_at,
+        evidence_once.ended_at,
+        case when evidence_once.gpu_uuid is null then 'node_pool' else evidence_once.assignment_method end as assignment_method,
+        evidence_once.is_name_only,
+        evidence_once.is_placeholder
+
+    from evidence_once
+    inner join evidence_on_nodes
+        on evidence_once.run_id = evidence_on_nodes.run_id and evidence_once.node = evidence_on_nodes.node
+
+),
+
+-- a run whose count is known but not its nodes' share is spread evenly over its nodes; a run on no node we know of still
+-- held its GPUs: on a node of its own, implied. Devices that evidence names are taken off their node's part.
 runs_on_nodes as (
 
     select
         runs.run_id,
         runs.cluster,
         runs.job_id,
+        runs.mig_profile,
         runs.gpu_count,
         runs.share_ratio,
         runs.held_from_at,
         runs.held_until_at,
-        runs.node_list,
-        {{ each_item('runs.node_list') }} as node
+        coalesce(runs_with_evidence.placed_count, 0) as placed_count,
+        {{ each_item("case when coalesce(runs.node_list, '') = '' then 'unknown' else runs.node_list end") }} as node
 
     from runs
     left join runs_with_evidence on runs.run_id = runs_with_evidence.run_id
     where
-        runs_with_evidence.run_id is null
-        and runs.gpu_count > 0
+        runs.gpu_count > 0
         and runs.held_from_at is not null
-        and coalesce(runs.node_list, '') <> ''
+        and not runs.is_known_by_name
+        and runs.namespace not in ({{ placeholder_namespaces }})
+        and (
+            runs_with_evidence.run_id is null
+            or (
+                runs_with_evidence.counted_count = 0
+                and not runs_with_evidence.is_shared
+                and runs_with_evidence.placed_count < runs.gpu_count
+            )
+        )
 
 ),
 
--- a run whose count is known but not its nodes' share is spread evenly over its nodes
+node_parts as (
+
+    select
+        runs_on_nodes.*,
+        greatest(
+            0.0,
+            gpu_count / count(*) over (partition by runs_on_nodes.run_id) - coalesce(evidence_on_nodes.placed_count, 0)
+        ) as missing_count
+
+    from runs_on_nodes
+    left join evidence_on_nodes
+        on runs_on_nodes.run_id = evidence_on_nodes.run_id and runs_on_nodes.node = evidence_on_nodes.node
+
+),
+
 spread as (
 
     select
@@ -147,52 +295,93 @@ spread as (
         node,
         cast(null as varchar) as gpu_uuid,
         cast(null as varchar) as slot_uuid,
-        gpu_count / count(*) over (partition by run_id) as gpu_count,
+        mig_profile,
+        case
+            when placed_count = 0 then missing_count
+            else missing_count * (gpu_count - placed_count) / sum(missing_count) over (partition by run_id)
+        end as gpu_count,
         share_ratio,
         held_from_at as started_at,
         held_until_at as ended_at,
-        'node_pool' as assignment_method
+        'node_pool' as assignment_method,
+        false as is_name_only,
+        false as is_placeholder
 
-    from runs_on_nodes
-
-),
-
--- a run on no node we know of still held its GPUs: a node of its own, implied
-placeless as (
-
-    select
-        runs.run_id,
-        false as is_orphan,
-        runs.cluster,
-        runs.job_id,
-        'unknown' as node,
-        cast(null as varchar) as gpu_uuid,
-        cast(null as varchar) as slot_uuid,
-        runs.gpu_count,
-        runs.share_ratio,
-        runs.held_from_at as started_at,
-        runs.held_until_at as ended_at,
-        'node_pool' as assignment_method
-
-    from runs
-    left join runs_with_evidence on runs.run_id = runs_with_evidence.run_id
-    where
-        runs_with_evidence.run_id is null
-        and runs.gpu_count > 0
-        and runs.held_from_at is not null
-        and coalesce(runs.node_list, '') = ''
+    from node_parts
+    where missing_count > 0.0
 
 ),
 
 claimed as (
 
-    select * from evidence
+    select * from evidence_claimed
+    where started_at < ended_at
     union all
     select * from spread
-    union all
-    select * from placeless
+    where started_at < ended_at
+
+),
+
+-- a pod that reserves a card for those that share it holds the card only where nobody knows them
+replaced as (
+
+    select
+        placeholders.run_id,
+        placeholders.gpu_uuid
+
+    from claimed as placeholders
+    inner join claimed as sharers
+        on
+            placeholders.cluster = sharers.cluster
+            and placeholders.gpu_uuid = sharers.gpu_uuid
+            and placeholders.started_at < sharers.ended_at
+            and placeholders.ended_at > sharers.started_at
+    where placeholders.is_placeholder and not sharers.is_placeholder
+
+    union
+
+    select
+        placeholders.run_id,
+        placeholders.gpu_uuid
+
+    from claimed as placeholders
+    inner join claimed as sharers
+        on
+            placeholders.cluster = sharers.cluster
+            and placeholders.node = sharers.node
+            and placeholders.started_at < sharers.ended_at
+            and placeholders.ended_at > sharers.started_at
+    where
+        placeholders.is_placeholder
+        and not sharers.is_placeholder
+        and sharers.gpu_uuid is null
+        and sharers.share_ratio is not null
+
+),
+
+claims as (
+
+    select
+        claimed.run_id,
+        claimed.is_orphan,
+        claimed.cluster,
+        claimed.job_id,
+        claimed.node,
+        claimed.gpu_uuid,
+        claimed.slot_uuid,
+        claimed.mig_profile,
+        claimed.gpu_count,
+        claimed.share_ratio,
+        claimed.started_at,
+        claimed.ended_at,
+        claimed.assignment_method,
+        claimed.is_name_only
+
+    from claimed
+    left join replaced
+        on claimed.run_id = replaced.run_id and claimed.gpu_uuid is not distinct from replaced.gpu_uuid
+    where replaced.run_id is null
 
 )
 
-select * from claimed
-where started_at < ended_at
+select * from claims

@@ -62,6 +62,7 @@ told as (
         end as suspended_ratio,
         observed_at,
         case
+            when is_known_by_name then 'known_by_name'
             when started_at is not null and gpu_count is null then 'gpu_count_unknown'
             else ''
         end as flag,

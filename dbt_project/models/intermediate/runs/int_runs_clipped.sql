@@ -9,6 +9,13 @@ runs as (
 
 ),
 
+run_gpus as (
+
+    select * from {{ ref('int_run_gpus_resolved') }}
+    where is_name_only
+
+),
+
 data_through as (
 
     select * from {{ source('control', 'data_through') }}
@@ -116,6 +123,7 @@ clipped as (
         current_attempts.requested_gpu_count,
         current_attempts.gpu_count,
         current_attempts.gpu_model,
+        lower(current_attempts.mig_profile) as mig_profile,
         current_attempts.share_ratio,
         current_attempts.cpu_count,
         current_attempts.memory_bytes,
@@ -133,11 +141,84 @@ clipped as (
                 least(coalesce(current_attempts.ended_at, clips.clip_at), clips.build_end_at)
             )
         end as held_until_at,
-        current_attempts.started_at is not null and current_attempts.ended_at is null as is_provisional
+        current_attempts.started_at is not null and current_attempts.ended_at is null as is_provisional,
+        false as is_known_by_name
 
     from current_attempts
     left join clips on current_attempts.cluster = clips.cluster
 
+),
+
+named_holds as (
+
+    select
+        run_gpus.cluster,
+        run_gpus.job_id,
+        run_gpus.node,
+        run_gpus.gpu_uuid,
+        run_gpus.slot_uuid,
+        run_gpus.started_at,
+        least(coalesce(run_gpus.told_ended_at, run_gpus.shown_until_at), run_gpus.shown_until_at) as ended_at,
+        least(
+            coalesce(cluster_ends.telemetry_through_at, cluster_ends.scheduler_through_at), clips.build_end_at
+        ) as known_until_at
+
+    from run_gpus
+    left join cluster_ends on run_gpus.cluster = cluster_ends.cluster
+    left join clips on run_gpus.cluster = clips.cluster
+
+),
+
+known_by_name as (
+
+    select
+        cluster || '/' || job_id as run_id,
+        cluster,
+        'kubernetes' as scheduler,
+        job_id,
+        {{ captured_text('job_id', "'/(.*)$'") }} as name,
+        coalesce({{ captured_text('job_id', "'^([^/]+)/'") }}, '-') as namespace,
+        cast(null as varchar) as user,
+        'unknown' as queue,
+        cast(null as varchar) as qos,
+        'UNKNOWN' as state,
+        cast(null as varchar) as exit_code,
+        cast(null as timestamp) as submitted_at,
+        cast(null as timestamp) as eligible_at,
+        min(started_at) as started_at,
+        case when max(ended_at) < max(known_until_at) then max(ended_at) end as ended_at,
+        cast(null as bigint) as time_limit_seconds,
+        cast(0 as double) as suspended_seconds,
+        cast(null as double) as requested_gpu_count,
+        cast(count(distinct concat_ws('|', gpu_uuid, slot_uuid)) as double) as gpu_count,
+        cast(null as varchar) as gpu_model,
+        cast(null as varchar) as mig_profile,
+        cast(null as double) as share_ratio,
+        cast(null as double) as cpu_count,
+        cast(null as bigint) as memory_bytes,
+        {{ joined_text('distinct node', 'node') }} as node_list,
+        cast(null as varchar) as owner_kind,
+        {{ digits_masked(pod_owner_name(captured_text('job_id', "'/(.*)$'"))) }} as owner_name,
+        cast(null as varchar) as replica_group,
+        cast(null as varchar) as labels,
+        max(started_at) as observed_at,
+        min(started_at) as held_from_at,
+        max(ended_at) as held_until_at,
+        coalesce(max(ended_at) >= max(known_until_at), true) as is_provisional,
+        true as is_known_by_name
+
+    from named_holds
+    where started_at < ended_at
+    group by cluster, job_id
+
+),
+
+told_or_shown as (
+
+    select * from clipped
+    union all
+    select * from known_by_name
+
 )
 
-select * from clipped
+select * from told_or_shown

@@ -1,0 +1,105 @@
+-- Which device was at which index of its node, and when. An index locates a device at a time and does not identify it
+-- (semantics 2): when a card is lost the ones behind it move up. A device stays at its place until it is recorded at
+-- another one or another device is recorded there; an empty place speaks for the device that comes next.
+
+with
+
+inventory as (
+
+    select * from {{ ref('stg_landing__gpu_inventory') }}
+
+),
+
+records as (
+
+    select
+        cluster,
+        gpu_uuid as gpu_id,
+        seen_at,
+        min(node) as node,
+        min(gpu_index) as gpu_index,
+        bool_or(slot_uuid is not null) as is_partitioned
+
+    from inventory
+    group by cluster, gpu_uuid, seen_at
+
+),
+
+marked as (
+
+    select
+        records.*,
+        lag(node) over (partition by cluster, gpu_id order by seen_at nulls last) as node_before,
+        lag(gpu_index) over (partition by cluster, gpu_id order by seen_at nulls last) as gpu_index_before,
+        lag(is_partitioned) over (partition by cluster, gpu_id order by seen_at nulls last) as was_partitioned
+
+    from records
+    where gpu_index is not null
+
+),
+
+moves as (
+
+    select
+        cluster,
+        node,
+        gpu_index,
+        gpu_id,
+        is_partitioned,
+        seen_at as came_at,
+        coalesce(
+            lead(seen_at) over (partition by cluster, gpu_id order by seen_at nulls last), timestamp '9999-01-01'
+        ) as left_at
+
+    from marked
+    where
+        node_before is null
+        or node <> node_before
+        or gpu_index <> gpu_index_before
+        or is_partitioned <> was_partitioned
+
+),
+
+stays as (
+
+    select
+        cluster,
+        node,
+        gpu_index,
+        gpu_id,
+        is_partitioned,
+        came_at,
+        least(
+            left_at,
+            coalesce(
+                lead(came_at) over (
+                    partition by cluster, node, gpu_index order by came_at nulls last, gpu_id nulls last
+                ),
+                left_at
+            )
+        ) as left_at
+
+    from moves
+
+),
+
+places as (
+
+    select
+        cluster,
+        node,
+        gpu_index,
+        gpu_id,
+        is_partitioned,
+        coalesce(
+            lag(left_at) over (partition by cluster, node, gpu_index order by came_at nulls last, gpu_id nulls last),
+            timestamp '1970-01-01'
+        ) as valid_from_at,
+        left_at as valid_until_at
+
+    from stays
+
+)
+
+select * from places
+where valid_from_at < valid_until_at

@@ -1,0 +1,220 @@
+"""Section 3 of semantics.md, node pools: which devices and slots the runs get that only say how many they hold."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from tests.reference.activity import Minute
+from tests.reference.capacity import Device
+from tests.reference.holders import Hold, PoolHold, pool_members
+from tests.reference.intervals import Span, common, holds, united, without
+from tests.reference.world import GIB, HOUR_US, MINUTE_US, World
+
+IDLE = 0.05  # idle_activity_ratio
+#: compute slices of a card that can be cut into instances
+CARD_SLICES = 7
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a pool hands out: a device (`slot` None), or one slot of it."""
+
+    gpu: str
+    slot: str | None
+
+
+Free = Mapping[Unit, Sequence[tuple[int, int, Fraction]]]
+Minutes = Mapping[tuple[str, str, int], Minute]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch, within an hour, in which neither what is on offer (unit → the part free) nor the holders change."""
+
+    start: int
+    end: int
+    offer: dict[Unit, Fraction]
+    holders: dict[str, Fraction]
+    shared: frozenset[str]
+
+
+def assign_pools(
+    world: World,
+    known: Mapping[str, Device],
+    exact: Sequence[Hold],
+    pool: Sequence[PoolHold],
+    inventory: Mapping[str, Sequence[Span]],
+    in_service: Mapping[str, Sequence[Span]],
+    minutes: Minutes,
+) -> list[Hold]:
+    """Give the pools' holders their units, stretch by stretch; `in_service` is inventory less the time out of service."""
+    assigned: list[Hold] = []
+    placed = [part for hold in pool for part in _placed(known, hold, inventory)]
+    for node in sorted({hold.node for hold in placed}):
+        here = [hold for hold in placed if hold.node == node]
+        members = sorted({gpu for hold in pool if hold.node == node for gpu in pool_members(world, known, hold)})
+        profiles = {hold.profile for hold in here if hold.profile}
+        for profile in sorted({hold.profile for hold in here}, key=str):
+            mine = [hold for hold in here if hold.profile == profile]
+            units = [unit for gpu in members for unit in _units(world, known[gpu], profile)]
+            free: Free = {unit: _free(known[unit.gpu], unit, in_service[unit.gpu], exact) for unit in units}
+            for stretch in _stretches(mine, free):
+                assigned += _given(world, known, stretch, profiles, minutes)
+    return assigned
+
+
+def profile_of(world: World, gpu: str, slot: str | None) -> str | None:
+    return next((r.profile for r in world.inventory if (r.gpu, r.slot) == (gpu, slot) and slot), None)
+
+
+def _units(world: World, device: Device, profile: str | None) -> list[Unit]:
+    if not profile:
+        return [Unit(device.gpu, None)]
+    slots = {slot.slot_uuid for layout in device.layouts for slot in layout.slots}
+    return [Unit(device.gpu, slot) for slot in sorted(filter(None, slots)) if profile_of(world, device.gpu, slot) == profile]
+
+
+def _placed(known: Mapping[str, Device], hold: PoolHold, inventory: Mapping[str, Sequence[Span]]) -> list[PoolHold]:
+    """A claim of instances of a profile, while the node has a slot of it; else of that fraction of a device."""
+    if not hold.profile:
+        return [hold]
+    here = [device for device in known.values() if device.node == hold.node]
+    having = united(span for device in here if hold.profile in device.profiles for span in inventory[device.gpu])
+    span = [(hold.start, hold.end)]
+    slots = [replace(hold, start=start, end=end) for start, end in common(span, having)]
+    fraction = Fraction(int(hold.profile.split("g")[0]), CARD_SLICES)
+    rest = without(span, having)
+    return slots + [replace(hold, start=start, end=end, profile=None, count=hold.count * fraction) for start, end in rest]
+
+
+def _free(device: Device, unit: Unit, in_service: Sequence[Span], exact: Sequence[Hold]) -> list[tuple[int, int, Fraction]]:
+    """The unit's time in service, and the part of it that nobody holds exactly; who holds one slot takes the device."""
+    taking = [hold for hold in exact if hold.gpu == unit.gpu and (not unit.slot or hold.slot in (unit.slot, None))]
+    result: list[tuple[int, int, Fraction]] = []
+    for begin, finish in in_service:
+        edges = {begin, finish} | {edge for hold in taking for edge in (hold.start, hold.end) if begin < edge < finish}
+        for start, end in itertools.pairwise(sorted(edges)):
+            held: dict[str, Fraction] = {}
+            for hold in taking:
+                if hold.start <= start and end <= hold.end:
+                    whole = unit.slot is None and device.layout_at(start).is_partitioned
+                    held[hold.run_id] = Fraction(1) if whole else max(held.get(hold.run_id, Fraction(0)), hold.share)
+            free = 1 - sum(held.values(), Fraction(0))
+            if free > 0:
+                result.append((start, end, free))
+    return result
+
+
+def _stretches(pool: Sequence[PoolHold], free: Free) -> list[Stretch]:
+    edges = {edge for hold in pool for edge in (hold.start, hold.end)}
+    edges |= {edge for spans in free.values() for start, end, _ in spans for edge in (start, end)}
+    first, last = min(edges), max(edges)
+    edges |= set(range(first - first % HOUR_US, last + HOUR_US, HOUR_US))
+    result: list[Stretch] = []
+    for start, end in between(edges):
+        holders: dict[str, Fraction] = {}
+        shared: set[str] = set()
+        for hold in pool:
+            if hold.start <= start and end <= hold.end:
+                holders[hold.run_id] = holders.get(hold.run_id, Fraction(0)) + hold.count
+                shared |= {hold.run_id} if hold.is_shared else set()
+        # a unit of which others hold a share serves those who ask for shares, and nobody else
+        offer = {
+            unit: part
+            for unit, spans in free.items()
+            for begin, finish, part in spans
+            if holds([(begin, finish)], start, end) and (part == 1 or shared)
+        }
+        if not offer or not holders:
+            continue
+        last_one = result[-1] if result else None
+        if last_one and (last_one.end, last_one.offer, last_one.holders) == (start, offer, holders) and start % HOUR_US:
+            result[-1] = replace(last_one, end=end)
+        else:
+            result.append(Stretch(start, end, offer, holders, frozenset(shared)))
+    return result
+
+
+def _given(world: World, known: Mapping[str, Device], stretch: Stretch, profiles: set[str], minutes: Minutes) -> list[Hold]:
+    """The units in the order in which they are given, each to all holders in proportion, until all have theirs."""
+    wanted = sum(stretch.holders.values(), Fraction(0))
+    is_shared_only = set(stretch.holders) == stretch.shared
+
+    def order(unit: Unit) -> tuple[object, ...]:
+        device = known[unit.gpu]
+        is_partitioned = unit.slot is None and device.layout_at(stretch.start).is_partitioned
+        is_claimed = is_partitioned and bool(profiles & set(device.profiles))
+        # shares go where there are shares already, whole devices are whole ones first
+        first = (stretch.offer[unit] == 1) == is_shared_only
+        return (first, is_partitioned + is_claimed, *_rank(world, device, unit, stretch.start, stretch.end, minutes))
+
+    given: list[Hold] = []
+    before = Fraction(0)
+    for unit in sorted(stretch.offer, key=order):
+        part = min(stretch.offer[unit], max(Fraction(0), wanted - before))
+        before += stretch.offer[unit]
+        given += [
+            Hold(run_id, unit.gpu, unit.slot, stretch.start, stretch.end, part * count / wanted, bool(stretch.shared))
+            for run_id, count in stretch.holders.items()
+            if part > 0
+        ]
+    return given
+
+
+def between(edges: Iterable[int]) -> list[Span]:
+    return list(itertools.pairwise(sorted(edges)))
+
+
+def _rank(
+    world: World, device: Device, unit: Unit, start: int, end: int, minutes: Minutes
+) -> tuple[int, Fraction, Fraction, str, str]:
+    """Smaller is earlier: processes seen; work by memory or activity; no usable samples; the rest; ties by id."""
+    weight = activity = memory = Fraction(0)
+    for slot in device.layout_at(start).slots:
+        if unit.slot and slot.slot_uuid != unit.slot:
+            continue
+        for minute in range(start - start % MINUTE_US, end, MINUTE_US):
+            rolled = minutes.get((device.gpu, slot.slot_id, minute))
+            if rolled is None or not rolled.present_us or not rolled.covered_us:
+                continue
+            inside = sum(b - a for a, b in common(rolled.present, [(start, end)]))
+            part = slot.fraction * rolled.covered_us * Fraction(inside, rolled.present_us)
+            weight += part
+            activity += part * rolled.mean_activity
+            memory += part * (rolled.memory or 0) / (1 if unit.slot else slot.fraction)
+    seen = [process for process in world.processes if process.gpu == device.gpu and start <= process.at < end]
+    if any(not unit.slot or process.slot in (None, unit.slot) for process in seen):
+        group = 0
+    elif not weight:
+        group = 2
+    else:
+        group = 1 if memory / weight >= GIB or activity / weight >= IDLE else 3
+    if group > 1:
+        return group, Fraction(0), Fraction(0), device.gpu, unit.slot or ""
+    return group, -activity / (weight or 1), -memory / (weight or 1), device.gpu, unit.slot or ""
+
+
+def implied_holds(
+    world: World, known: Mapping[str, Device], pool: Sequence[PoolHold], inventory: Mapping[str, Sequence[Span]]
+) -> list[Hold]:
+    """Holds on the implied devices of nodes without any known device: each instant the first Σ n are in inventory."""
+    unknown = [part for hold in pool if not pool_members(world, known, hold) for part in _placed(known, hold, inventory)]
+    result: list[Hold] = []
+    for node in sorted({hold.node for hold in unknown}):
+        here = [hold for hold in unknown if hold.node == node]
+        for start, end in between({edge for hold in here for edge in (hold.start, hold.end)}):
+            counts: dict[str, Fraction] = {}
+            for hold in here:
+                if hold.start <= start and end <= hold.end:
+                    counts[hold.run_id] = counts.get(hold.run_id, Fraction(0)) + hold.count
+            wanted = sum(counts.values(), Fraction(0))
+            place = 0
+            while place < wanted:
+                part = min(Fraction(1), wanted - place)
+                gpu = f"{world.cluster}/{node}#{place + 1}"
+                result += [Hold(run_id, gpu, None, start, end, part * count / wanted) for run_id, count in counts.items()]
+                place += 1
+    return result
