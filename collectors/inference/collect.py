@@ -16,13 +16,14 @@ from collectors.files import read_file
 from collectors.inference import kept
 from collectors.inference.client import fetch
 from collectors.inference.growth import Grown, grow
-from collectors.inference.names import server_in_name, time_in_name
+from collectors.inference.names import server_in_name
 from collectors.inference.parse import OptionMissingError, Reading, Scrape, parse_scrape
 from collectors.inference.rows import Given, describe, to_rows, totals
 from collectors.memory import remembering_each
 from collectors.metrics import scraping
 from collectors.metrics.scraping import Batch
 from collectors.parsed import Parsed
+from collectors.times import time_in_name
 from warehouse.conform import MALFORMED, Reject
 from warehouse.landing import CollectionOutcome, Landing, Window
 
@@ -273,7 +274,7 @@ def inference(
     reach = Reach(timedelta(seconds=interval_seconds), is_closed=bool(files), started_at=started_at)
     with command.source(SOURCE, cluster=cluster, inputs=files):
         if files:
-            instants: Sequence[datetime | None] = times or [time_in_name(path) for path in files]
+            instants: Sequence[datetime | None] = times or [time_in_name(path.name) for path in files]
             sources = [
                 Source(path.name, server or server_in_name(path), FILES, read_file(path), at)
                 for path, at in zip(files, instants, strict=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
 from collectors.inference.schema import KNOWN, NIM_NAMES, PREFIXES
 
-_TIME_IN_NAME = re.compile(r"[-_.]?(\d{4}-?\d{2}-?\d{2})[T_](\d{2})[-:]?(\d{2})[-:]?(\d{2})(\.\d{1,6})?Z")
+_TIME_IN_NAME = re.compile(r"[-_.]?(?<!\d)\d{4}-?\d{2}-?\d{2}[T_]\d{2}[-:]?\d{2}[-:]?\d{2}Z")
 _ENDING = re.compile(r"(\.(prom|txt|metrics|text|log|gz))+$")
 _SUFFIXES = ("_bucket", "_sum", "_count", "_created")
 
@@ -62,19 +61,6 @@ def _within(server: str, rest: str) -> Name:
                 return Name(f"{server}:{bare}", suffix[1:], True)
         return Name(f"{server}:{base}", suffix[1:], False)
     return Name(f"{server}:{rest.removesuffix('_total')}", "value", False)
-
-
-def time_in_name(path: Path) -> datetime | None:
-    """The UTC instant in a file's name (`vllm-a-2026-11-01T00-00-00Z.prom`), if it has one."""
-    match = _TIME_IN_NAME.search(path.name)
-    if match is None:
-        return None
-    day, hour, minute, second, fraction = match.groups()
-    try:
-        instant = datetime.fromisoformat(f"{day.replace('-', '')}T{hour}{minute}{second}{fraction or ''}+00:00")
-    except ValueError:
-        return None
-    return instant.astimezone(UTC).replace(tzinfo=None)
 
 
 def server_in_name(path: Path) -> str:
