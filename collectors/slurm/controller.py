@@ -109,7 +109,7 @@ def _from_text(block: Block) -> JobDetail:
         # TRES is one of both in versions before 23.02
         "AllocTRES": said(values, "AllocTRES", *(() if state == "PENDING" else ("TRES",))),
         "ReqTRES": said(values, "ReqTRES", "TRES"),
-        "AllocGRES": ",".join(gres.values()),
+        "AllocGRES": ",".join(filter(None, gres.values())) or said(values, "JOB_GRES"),
     }  # fmt: skip
     steps = {"1": ("batch",), "0": ("0",)}.get(said(values, "BatchFlag"), ())
     return JobDetail(Record(block.line, {name: value for name, value in fields.items() if value}, block.text[:2000], steps), gres)

@@ -7,6 +7,7 @@ from typing import Any
 
 from collectors.slurm.controller import JobDetail
 from collectors.slurm.gres import GPU, SHARED, Gres, parse_gres
+from collectors.slurm.shares import Shares
 from collectors.slurm.slices import MigRules
 
 BY_INDEX, BY_COUNT = "gres_index", "gres_count"
@@ -36,9 +37,12 @@ def to_run_gpus(
         except ValueError:
             unfinished += 1
             continue
-        if holds and row["shared_gres"]:
-            ratios = [hold["share_ratio"] for hold in holds]
-            row |= {"gpu_count": len(holds), "share_ratio": sum(ratios) / len(holds), "shared_gres": None}
+        if not holds:
+            continue  # a job that has ended: its nodes are told, what they gave no longer
+        if row["shared_gres"]:
+            ratios = [float(hold["share_ratio"]) for hold in holds if "share_ratio" in hold]
+            if len(ratios) == len(holds):
+                row |= {"gpu_count": len(holds), "share_ratio": sum(ratios) / len(holds), "shared_gres": None}
         elif row["gpu_count"] and sum(hold["gpu_count"] for hold in holds) != row["gpu_count"]:
             unfinished += 1
             continue
@@ -67,7 +71,13 @@ def _holds(text: str, partition: str | None, rules: MigRules) -> Iterator[dict[s
 
 
 def _shared(entry: Gres) -> Iterator[dict[str, Any]]:
-    """Shares told GPU by GPU: `shard:3(3/8,0/8)` is 3/8 of the node's first GPU."""
+    """Shares told GPU by GPU: `shard:3(3/8,0/8)` is 3/8 of the node's first GPU; `shard:2(IDX:1)` (22.05) 2 of the second.
+
+    Of how many is for the node to say; shares on several GPUs are taken as even.
+    """
+    for index in entry.indices or ():
+        part = Shares(entry.name, entry.count / len(entry.indices or ()))
+        yield {"gpu_index": index, "gpu_count": 1.0, "shares": part, "assignment_method": BY_INDEX}
     for index, (held, whole) in enumerate(entry.shares):
         if held and whole:
             yield {"gpu_index": index, "gpu_count": 1.0, "share_ratio": held / whole, "assignment_method": BY_INDEX}

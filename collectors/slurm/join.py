@@ -12,7 +12,7 @@ from collectors.parsed import Parsed
 from collectors.slurm.nodes import Node, join, shares_per_gpu, to_rows
 from collectors.slurm.parse import SacctOutput, with_devices
 from collectors.slurm.runs import BY_TRES
-from collectors.slurm.shares import UNSIZED, size_shares
+from collectors.slurm.shares import UNSIZED, size_holds, size_shares
 
 KEPT_APART = "the output names several clusters ({}); each row stays in its own, --cluster is not applied"
 
@@ -48,13 +48,14 @@ def joined(outputs: Sequence[SacctOutput], cluster: str | None, local: str | Non
             parsed.add(table, row)
     runs = [{**row, "cluster": placed(row["cluster"])} for row in runs]
     nodes = _nodes_by_time(outputs, placed)
-    unsized = size_shares(runs, {place: cut for found in nodes.values() for place, cut in shares_per_gpu(found).items()})
+    cuts = {place: cut for found in nodes.values() for place, cut in shares_per_gpu(found).items()}
+    unsized = size_shares(runs, cuts)
     if unsized:
         parsed.notes.append(f"{unsized} {UNSIZED}")
     for row in runs:
         parsed.add("runs", row)
-    for row in _held(outputs):
-        parsed.add("run_gpus", {**row, "cluster": placed(row["cluster"])})
+    for row in size_holds([{**row, "cluster": placed(row["cluster"])} for row in _held(outputs)], cuts):
+        parsed.add("run_gpus", row)
     for seen_at, found in nodes.items():
         parsed.extend(to_rows(found, seen_at=seen_at, file="nodes"))
     clusters = {row["cluster"] for rows in parsed.tables.values() for row in rows}

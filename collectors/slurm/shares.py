@@ -49,7 +49,7 @@ def per_gpu(gres: Iterable[Gres]) -> dict[str, float]:
     for name in SHARED:
         gpus, shares = counts.get("gpu", {}), counts.get(name, {})
         if None not in shares and set(shares) <= set(gpus):
-            cuts = {shares[kind] / gpus[kind] for kind in shares if gpus[kind]}
+            cuts = {shares[kind] / gpus[kind] for kind in shares if shares[kind] and gpus[kind]}
         else:
             cuts = {sum(shares.values()) / sum(gpus.values())} if sum(gpus.values()) else set()
         if len(cuts) == 1 and (cut := cuts.pop()) >= 1:
@@ -57,10 +57,27 @@ def per_gpu(gres: Iterable[Gres]) -> dict[str, float]:
     return found
 
 
-def size_shares(runs: Iterable[dict[str, Any]], nodes: Mapping[tuple[str | None, str], Mapping[str, float]]) -> int:
+#: (cluster, node) → `per_gpu` of the node
+Cuts = Mapping[tuple[str | None, str], Mapping[str, float]]
+
+
+def size_holds(run_gpus: Iterable[dict[str, Any]], cuts: Cuts) -> list[dict[str, Any]]:
+    """The rows with their `share_ratio`; those whose shares cannot be sized are left out, the job's own row says so."""
+    sized = []
+    for row in run_gpus:
+        shares = row.pop("shares", None)
+        cut = cuts.get((row["cluster"], row["node"]), {}).get(shares.name) if shares else None
+        if shares is None:
+            sized.append(row)
+        elif cut:
+            sized.append({**row, "share_ratio": min(shares.count / cut, 1.0)})
+    return sized
+
+
+def size_shares(runs: Iterable[dict[str, Any]], nodes: Cuts) -> int:
     """Give runs that hold shares their GPU count and `share_ratio`; how many could not be told.
 
-    `nodes` is (cluster, node) → `per_gpu` of the node. A job of more shares than a GPU has holds as many GPUs as that takes.
+    A job of more shares than a GPU has holds as many GPUs as that takes.
     """
     unsized = 0
     for row in runs:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -76,7 +77,12 @@ def write_configuration(folder: Path, database_port: int) -> None:
     (folder / "slurmdbd.conf").chmod(0o600)
     for number in range(4):
         (folder / f"gpu{number}").touch()  # stands for a device: Slurm only wants it to be there
-    (folder / "gres.conf").write_text(f"Name=gpu Type=h100 File={folder}/gpu[0-3]\n")
+    for number in range(2):
+        (folder / f"mig{number}").touch()
+    (folder / "gres.conf").write_text(
+        f"Name=gpu Type=h100 File={folder}/gpu[0-3]\nName=gpu Type=1g.10gb File={folder}/mig[0-1]\n"
+        + "".join(f"Name=shard Type=h100 Count=8 File={folder}/gpu{number}\n" for number in range(4))
+    )
     (folder / "slurm.conf").write_text(f"""
         ClusterName={CLUSTER}
         SlurmctldHost=localhost(127.0.0.1)
@@ -92,11 +98,11 @@ def write_configuration(folder: Path, database_port: int) -> None:
         SelectType=select/cons_tres
         SelectTypeParameters=CR_Core
         SchedulerParameters=batch_sched_delay=0,sched_interval=1
-        GresTypes=gpu
+        GresTypes=gpu,shard
         AccountingStorageType=accounting_storage/slurmdbd
         AccountingStorageHost=127.0.0.1
         AccountingStoragePort={dbd_port}
-        AccountingStorageTRES=gres/gpu,gres/gpu:h100
+        AccountingStorageTRES=gres/gpu,gres/gpu:h100,gres/gpu:1g.10gb,gres/shard
         StateSaveLocation={folder}/state
         SlurmdSpoolDir={folder}/spool
         SlurmctldPidFile={folder}/slurmctld.pid
@@ -106,7 +112,7 @@ def write_configuration(folder: Path, database_port: int) -> None:
         SlurmdParameters=config_overrides
         ReturnToService=2
         MpiDefault=none
-        NodeName={NODE} NodeAddr=127.0.0.1 NodeHostname={host} CPUs=8 RealMemory=4000 Gres=gpu:h100:4
+        NodeName={NODE} NodeAddr=127.0.0.1 NodeHostname={host} CPUs=8 RealMemory=4000 Gres=gpu:h100:4,gpu:1g.10gb:2,shard:h100:32
         PartitionName=gpu Nodes={NODE} Default=YES MaxTime=60 State=UP
     """)
 
@@ -176,29 +182,42 @@ def test_a_live_slurm_lands_its_jobs_their_gpus_and_its_nodes(
         lambda: not slurm.ask("squeue", "-h", "-t", "all", "-j", f"{batch},{plain}", "-o", "%T").replace("COMPLETED", "").strip(),
         "jobs end",
     )
-    still = slurm.ask("sbatch", "--parsable", "--job-name=serve", "--gres=gpu:1", "--output=/dev/null", "--wrap=sleep 600")
-    waiting = slurm.ask("sbatch", "--parsable", "--job-name=big", "--gres=gpu:4", "--output=/dev/null", "--wrap=sleep 1")
-    wait_until(lambda: slurm.ask("squeue", "-h", "-j", still, "-o", "%T") == "RUNNING", "the server runs")
+    slurm.ask("scontrol", "update", f"NodeName={NODE}", "State=DRAIN", "Reason=noisy fan")
+    time.sleep(2)
+    slurm.ask("scontrol", "update", f"NodeName={NODE}", "State=RESUME")
+    hold = ("sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 600")
+    still = slurm.ask(*hold, "--job-name=serve", "--gres=gpu:h100:1,gpu:1g.10gb:1")
+    part = slurm.ask(*hold, "--job-name=notebook", "--gres=shard:2")
+    waiting = slurm.ask(*hold, "--job-name=big", "--gres=gpu:h100:4")
+    wait_until(
+        lambda: slurm.ask("squeue", "-h", "-j", f"{still},{part}", "-o", "%T").split() == ["RUNNING"] * 2, "the servers run"
+    )
     slurm.ask("scontrol", "update", f"NodeName={NODE}", "State=DRAIN", "Reason=bad fan")
     wait_until(
-        lambda: slurm.ask("sacct", "-nX", "-j", f"{batch},{still}", "-o", "State").split() == ["COMPLETED", "RUNNING"],
+        lambda: (
+            slurm.ask("sacct", "-nX", "-j", f"{batch},{still},{part}", "-o", "State").split() == ["COMPLETED", *["RUNNING"] * 2]
+        ),
         "accounted",
     )
     after = datetime.now(UTC).replace(tzinfo=None) + timedelta(seconds=2)
 
     done = run_cli("collectors", "slurm", "--since", f"{before - timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}", "--json")
-    slurm.ask("scancel", still, waiting)
+    saved = home / "jobs.txt"
+    saved.write_text(slurm.ask("scontrol", "-d", "show", "job", still))
+    again = run_cli("collectors", "slurm", str(saved), "--cluster", "saved", "--json")
+    slurm.ask("scancel", still, part, waiting)
 
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)
-    assert (outcome["cluster"], outcome["rows"]) == (CLUSTER, {"runs": 5, "nodes": 1, "node_states": 1})
-    runs = {row["name"]: row for row in pl.read_parquet(home / "raw/slurm/runs/**/*.parquet").iter_rows(named=True)}
-    assert {name: (row["state"], row["gpu_count"], row["gpu_model"]) for name, row in runs.items()} == {
-        "train|llama 70b": ("COMPLETED", 2, "h100"),
-        "prepare": ("COMPLETED", 0, None),
-        "look": ("COMPLETED", 1, "h100"),
-        "serve": ("RUNNING", 1, "h100"),
-        "big": ("PENDING", None, None),
+    assert outcome["cluster"] == CLUSTER
+    runs = landed(home, "runs")
+    assert {name: (row["state"], row["gpu_count"], row["gpu_model"], row["share_ratio"]) for name, row in runs.items()} == {
+        "train|llama 70b": ("COMPLETED", 2, "h100", None),
+        "prepare": ("COMPLETED", 0, None, None),
+        "look": ("COMPLETED", 1, "h100", None),
+        "serve": ("RUNNING", 2, None, None),  # of which card the instance is, its type does not tell
+        "notebook": ("RUNNING", 1, None, 0.25),  # 2 of the 8 shards of a card
+        "big": ("PENDING", None, None, None),
     }
     trained = runs["train|llama 70b"]
     assert before <= trained["started_at"] <= trained["ended_at"] - timedelta(seconds=3) <= after
@@ -210,8 +229,37 @@ def test_a_live_slurm_lands_its_jobs_their_gpus_and_its_nodes(
     assert (runs["big"]["started_at"], runs["big"]["requested_gpu_count"]) == (None, 4)
     assert [json.loads(runs[name]["labels"]) for name in ("prepare", "look")] == [{"batch": True}, {"interactive": True}]
 
-    [node] = pl.read_parquet(home / "raw/slurm/nodes/**/*.parquet").iter_rows(named=True)
-    assert (node["node"], node["gpu_count"], node["cpu_count"]) == (NODE, 4, 8)
-    [state] = pl.read_parquet(home / "raw/slurm/node_states/**/*.parquet").iter_rows(named=True)
-    assert (state["state"], state["reason"]) == ("draining", "bad fan")
-    assert before <= state["started_at"] <= after
+    held = [row for row in rows_of(home, "run_gpus") if row["cluster"] == CLUSTER]
+    by_kind = {(row["job_id"], row["mig_profile"]): row for row in held}
+    assert {key: (row["node"], row["gpu_count"], row["share_ratio"]) for key, row in by_kind.items()} == {
+        (still, None): (NODE, 1, None),
+        (still, "1g.10gb"): (NODE, 1, None),
+        (part, None): (NODE, 1, 0.25),
+    }
+    # the instances stand behind the four cards in the node's list of GPUs
+    assert by_kind[still, "1g.10gb"]["gpu_index"] in (4, 5)
+    assert {by_kind[still, None]["gpu_index"], by_kind[part, None]["gpu_index"]} < set(range(4))
+    assert by_kind[still, None]["gpu_index"] != by_kind[part, None]["gpu_index"]
+    assert {(row["started_at"], row["ended_at"]) for row in held} == {
+        (runs[name]["started_at"], None) for name in ("serve", "notebook")
+    }
+
+    [node] = rows_of(home, "nodes")
+    assert (node["node"], node["gpu_count"], node["cpu_count"]) == (NODE, 6, 8)
+    past, present = sorted(rows_of(home, "node_states"), key=lambda row: row["started_at"])
+    assert (past["state"], past["reason"], present["state"], present["reason"]) == ("drained", "noisy fan", "draining", "bad fan")
+    assert before <= past["started_at"] < past["ended_at"] <= present["started_at"] <= after
+    assert present["ended_at"] is None
+
+    assert again.returncode == 0, again.stderr
+    kept = [row for row in rows_of(home, "run_gpus") if row["cluster"] == "saved"]
+    assert {row["gpu_index"] for row in kept} == {row["gpu_index"] for row in held if row["job_id"] == still}
+
+
+def rows_of(home: Path, table: str) -> list[dict[str, Any]]:
+    return list(pl.read_parquet(home / f"raw/slurm/{table}/**/*.parquet").iter_rows(named=True))
+
+
+def landed(home: Path, table: str) -> dict[str, dict[str, Any]]:
+    """The live command's rows by name."""
+    return {row["name"]: row for row in rows_of(home, table) if row["cluster"] == CLUSTER}

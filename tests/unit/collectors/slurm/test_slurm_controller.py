@@ -113,6 +113,26 @@ def test_shares_told_gpu_by_gpu_give_the_job_its_share() -> None:
     assert picked(parsed, "runs", "gpu_count", "share_ratio") == [(1, 0.375)]
 
 
+def test_shares_of_a_named_gpu_are_sized_by_the_node() -> None:
+    job = with_detail("Nodes=gpu-1 CPU_IDs=0 Mem=0 GRES=shard:h100:2(IDX:1)", tres="gres/shard=2", nodes="gpu-1")
+    node = "NodeName=gpu-1 Gres=gpu:h100:4,gpu:1g.10gb:2,shard:h100:32,shard:1g.10gb:0 State=MIXED\n"
+    parsed = rows_of(job, node)
+
+    assert picked(parsed, "runs", "gpu_count", "share_ratio") == [(1, 0.25)]
+    assert picked(parsed, "run_gpus", "gpu_index", "gpu_count", "share_ratio") == [(1, 1.0, 0.25)]
+    assert "run_gpus" not in rows_of(job).tables, "a share of unknown size would look like the whole card"
+
+
+def test_a_job_that_has_ended_tells_its_devices_no_longer() -> None:
+    """Slurm 22.05 keeps the nodes of a job that has ended, and JOB_GRES, but not what each node gave."""
+    ended = JOB.replace("JobState=RUNNING", "JobState=COMPLETED").replace("GRES=gpu:a100:2(IDX:0,3)", "GRES=")
+    parsed = rows_of(ended.replace(",gres/gpu=4,gres/gpu:a100=4", ""))
+
+    assert "run_gpus" not in parsed.tables
+    assert picked(parsed, "runs", "gpu_count", "gpu_model") == [(4, "a100")]
+    assert [note for note in parsed.notes if "do not add up" in note] == []
+
+
 def test_devices_that_do_not_add_up_to_the_jobs_gpus_are_told_not_at_all() -> None:
     """A file cut off behind the first node's line would leave the second node's cards free."""
     parsed = rows_of(with_detail("Nodes=gpu-1 CPU_IDs=0-3 Mem=61440 GRES=gpu:a100:2(IDX:0,3)"))
