@@ -75,17 +75,18 @@ def collect(
     with remembering_each(landing.home, SOURCE, given.cluster, [target for target, _ in readings]) as memories:
         undecided: dict[tuple[str, str], datetime] = {}
         for (target, server), new in readings.items():
-            known = kept.before(memories[target], server, new[0].at)
+            joined = kept.join(memories[target], new)
             grown = grow(
-                [*known.readings, *new],
-                is_closed=reach.is_closed,
+                joined.readings,
+                # one scrape a call is how a timer brings them: then another one follows
+                is_closed=reach.is_closed and len(new) > 1,
                 first_within=reach.longest,
                 from_zero=reach.started_at is not None,
             )
             if grown.undecided:
-                undecided[target, server] = new[-1].at
+                undecided[target, server] = joined.readings[-1].at
             for growth in grown.growth:
-                if known.landed_at is not None and growth.reading.at <= known.landed_at:
+                if joined.landed_at is not None and growth.reading.at <= joined.landed_at:
                     continue
                 if growth.reading.at - growth.start_at > LONGEST_GAP:
                     parsed.notes.append(

@@ -11,22 +11,33 @@ from collectors.inference.parse import Reading, Series
 from collectors.memory import Memory, Remembered
 from collectors.metrics.text import EPOCH
 
+#: later than any reading
+_ALWAYS = datetime(9999, 1, 1)
 _STARTED, _LAST = "started_at", "last_metric:"
 
 
 @dataclass(frozen=True)
-class Before:
-    """The kept readings of a server, and the last of them whose rows have landed."""
+class Joined:
+    """A server's readings in time order, kept ones and new ones; what ends after `landed_at` has not landed yet."""
 
     readings: tuple[Reading, ...]
     landed_at: datetime | None
 
 
-def before(memory: Memory, server: str, at: datetime) -> Before:
-    """What is kept of the server from before `at`."""
-    found = memory.before(server, at)
-    landed = [reading.at for reading in found if reading.run_id is not None]
-    return Before(tuple(_reading(server, reading) for reading in found), max(landed, default=None))
+def join(memory: Memory, new: Sequence[Reading]) -> Joined:
+    """The new readings of one server behind those kept from before them.
+
+    A reading that comes late, between two that landed, is joined with those after it too: what was landed across it lands
+    again in its two parts.
+    """
+    server, first = new[0].server, new[0].at
+    every = memory.before(server, _ALWAYS)
+    instants = {reading.at for reading in new}
+    is_late = any(kept.at > first for kept in every) and not any(kept.at in instants for kept in every)
+    kept = every if is_late and every[0].at < first else [reading for reading in every if reading.at < first]
+    landed = [reading.at for reading in kept if reading.run_id is not None and reading.at < first]
+    joined = [*(_reading(server, reading) for reading in kept), *new]
+    return Joined(tuple(sorted(joined, key=lambda reading: reading.at)), max(landed, default=None))
 
 
 def keep(memory: Memory, readings: Sequence[Reading], run_id: str | None, undecided_at: datetime | None) -> None:

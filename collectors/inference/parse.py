@@ -26,6 +26,8 @@ from collectors.inference.schema import (
 from collectors.metrics.text import EPOCH, Sample, read_samples
 from warehouse.conform import MALFORMED, Reject
 
+#: what Prometheus calls its target: host:port
+_TARGET = re.compile(r"\S+:\d+")
 _START = "process_start_time_seconds"
 _BLOCKS_IN_HELP = re.compile(r"(?m)^# HELP \S*gpu_prefix_cache_hits(_total)? .*\bblocks\b")
 
@@ -111,7 +113,8 @@ def to_readings(
     builders: dict[str, _Builder] = {}
     for sample in samples:
         name = read_name(sample.name, nim)
-        instance = sample.labels.get("instance") or server
+        instance = sample.labels.get("instance", "")
+        instance = instance if _TARGET.fullmatch(instance) else server
         if name is None:
             if sample.name.endswith(_START):
                 builders.setdefault(instance, _Builder(instance, file)).starts.append((sample.at, sample.value))

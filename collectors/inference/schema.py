@@ -89,6 +89,7 @@ COUNTERS: Mapping[str, Alternatives] = {
         _of("nim:request_success", "nim:request_failure"),
         _of("nim:request_finish"),
         _of("sglang:num_requests"),
+        _of("sglang:request_success"),
         _of("trtllm:request_success", "trtllm:request_error"),
         _of("trtllm:num_requests_completed"),
         _of("tgi:request_success", "tgi:request_failure"),
@@ -130,6 +131,7 @@ COUNTERS: Mapping[str, Alternatives] = {
         _of("vllm:prefix_cache_hits", "vllm:external_prefix_cache_hits"),
         _of("vllm:gpu_prefix_cache_hits"),
         _of("sglang:cached_tokens"),
+        _of("sglang:prompt_tokens_cached"),
         _of("trtllm:prompt_cached_tokens"),
     ),
     "output_tokens": (
@@ -164,6 +166,7 @@ GAUGES: Mapping[str, Alternatives] = {
         _of("vllm:num_requests_running"),
         _of("nim:num_requests_running"),
         _of("sglang:num_running_reqs"),
+        _of("sglang:num_requests_running"),
         _of("trtllm:num_requests_running"),
         _of("tgi:batch_current_size"),
         _of("triton:trt_llm_request_metrics{request_type=scheduled}"),
@@ -173,6 +176,7 @@ GAUGES: Mapping[str, Alternatives] = {
         _of("vllm:num_requests_waiting"),
         _of("nim:num_requests_waiting"),
         _of("sglang:num_queue_reqs"),
+        _of("sglang:num_requests_waiting"),
         _of("trtllm:num_requests_waiting"),
         _of("tgi:queue_size"),
         _of("te:queue_size"),
@@ -187,12 +191,18 @@ KV_USAGE: Alternatives = (
     _of("vllm:gpu_cache_usage_perc"),
     _of("nim:gpu_cache_usage_perc"),
     _of("sglang:token_usage"),
+    _of("sglang:kv_cache_usage_perc"),
     _of("trtllm:kv_cache_utilization"),
     _of("triton:trt_llm_kv_cache_block_metrics{kv_cache_block_type=fraction}"),
     _of("llamacpp:kv_cache_usage_ratio"),
 )
 #: the pool in tokens; `kv_tokens` is what `parse` makes of vLLM's cache_config_info and of numbers of blocks
-KV_TOKENS: Alternatives = (_of("any:kv_tokens"), _of("sglang:max_total_num_tokens"))
+KV_TOKENS: Alternatives = (
+    _of("any:kv_tokens"),
+    _of("vllm:kv_cache_size_tokens"),
+    _of("sglang:max_total_num_tokens"),
+    _of("sglang:kv_cache_total_tokens"),
+)
 
 #: histograms of a column → (metric, seconds per unit of its buckets)
 HISTOGRAMS: Mapping[str, tuple[tuple[str, float], ...]] = {

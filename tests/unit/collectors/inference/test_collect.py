@@ -76,6 +76,20 @@ def test_landing_a_scrape_again_changes_nothing(run: Run, home: Path, tmp_path: 
     assert {path: path.read_bytes() for path in home.rglob("*.parquet")} == before
 
 
+def test_a_glitch_that_comes_in_a_call_of_its_own_is_left_out_too(run: Run, home: Path, tmp_path: Path) -> None:
+    """A timer saves a scrape and lands it, one a call: 50,000 and then 1,250,000 again would count a million twice."""
+    for at, value in enumerate([1_000_000, 1_200_000, 50_000, 1_250_000]):
+        run(saved(tmp_path, at, vllm(output=value)))
+    assert [row["output_tokens"] for row in rows(home)] == [200_000, 50_000]
+
+
+def test_a_scrape_that_comes_late_splits_what_was_landed_across_it(run: Run, home: Path, tmp_path: Path) -> None:
+    run(saved(tmp_path, 0, vllm(1000)), saved(tmp_path, 1, vllm(1100)), saved(tmp_path, 3, vllm(1500)))
+    assert [row["prompt_tokens"] for row in rows(home)] == [100, 400]
+    run(saved(tmp_path, 2, vllm(1350)))
+    assert [told(row, "interval_ms", "prompt_tokens") for row in rows(home)] == [(60_000, 100), (60_000, 250), (60_000, 150)]
+
+
 def test_case_c10_lands_350000_tokens(run: Run, home: Path, tmp_path: Path) -> None:
     values = [1_000_000, 1_200_000, 50_000, 150_000]
     _, said = run(*[saved(tmp_path, at, vllm(output=value)) for at, value in enumerate(values)])
