@@ -23,10 +23,10 @@ export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help demo real test fuzz lint up down bench lock clean
+.PHONY: help demo real test fuzz lint up down bench bench-agent lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## land a small made-up fleet, build, gate and publish it through Airflow's own DAG runs, print what it wastes
 	@GPU_NET_STARTED_AT=$(STARTED_AT) $(BIN)/python -m demo
@@ -56,6 +56,9 @@ down: $(STAMP) ## end the Airflow that `make up` started
 
 bench: $(STAMP) ## time landing and building one day of 1,000 GPUs against DuckDB's own scan
 	@$(BIN)/python -m bench
+
+bench-agent: $(STAMP) ## what the nvml agent costs a host of 8 GPUs read every second: processor, memory, landing
+	@$(BIN)/python -m bench.agent
 
 lock: $(STAMP) ## renew the locked requirement files from pyproject.toml
 	@printf 'uv\nsetuptools>=77\n' | $(COMPILE) --universal - -o requirements/bootstrap.txt

@@ -46,7 +46,7 @@ class Finding:
 
 
 def look_at_gpus(load: Callable[[], Any] | None = None) -> list[Finding]:
-    """What NVML answers: the devices, and whether MIG hides their utilisation."""
+    """What NVML answers: the devices, and whether MIG hides the utilisation of some."""
     try:
         nvml = (load or _pynvml)()
     except ImportError:
@@ -84,11 +84,13 @@ def _devices(nvml: Any) -> list[Finding]:
         except nvml.NVMLError as error:
             lost.append(f"GPU {index} ({error})")
     names: dict[str, int] = {}
-    split = 0
+    split = hidden = 0
     for handle in handles:
         name = nvml.nvmlDeviceGetName(handle)
         names[str(name)] = names.get(str(name), 0) + 1
-        split += _is_split(nvml, handle)
+        if _is_split(nvml, handle):
+            split += 1
+            hidden += not _has_gpm(nvml, handle)
     listed = ", ".join(f"{count} × {name}" for name, count in sorted(names.items())) or "no device"
     driver = nvml.nvmlSystemGetDriverVersion()
     findings = [Finding("nvml", "ok" if handles else "missing", f"{listed}, driver {driver}")]
@@ -96,9 +98,13 @@ def _devices(nvml: Any) -> list[Finding]:
         findings.append(
             Finding("gpus", "missing", f"not readable: {', '.join(lost)}", "see dmesg for Xid; reset or replace the card")
         )
-    if split:
-        remedy = "collect from dcgm-exporter (DCGM_FI_PROF_GR_ENGINE_ACTIVE) or, on Hopper and later, through GPM"
-        findings.append(Finding("mig", "missing", f"on for {split} GPUs: NVML and nvidia-smi give no utilisation", remedy))
+    if hidden:
+        remedy = "collect from dcgm-exporter (DCGM_FI_PROF_GR_ENGINE_ACTIVE)"
+        findings.append(Finding("mig", "missing", f"on for {hidden} GPUs without GPM: NVML gives no utilisation of them", remedy))
+    if split > hidden:
+        findings.append(
+            Finding("mig", "ok", f"on for {split - hidden} GPUs: `collectors nvml` reads their instances through GPM")
+        )
     return findings
 
 
@@ -108,6 +114,13 @@ def _is_split(nvml: Any, handle: Any) -> bool:
     except nvml.NVMLError:  # a card that cannot be split
         return False
     return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def _has_gpm(nvml: Any, handle: Any) -> bool:
+    try:
+        return bool(nvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice)
+    except (nvml.NVMLError, AttributeError):  # a driver, or a pynvml, from before GPM
+        return False
 
 
 def look_for_commands() -> list[Finding]:

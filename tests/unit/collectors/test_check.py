@@ -19,7 +19,7 @@ class NVMLError(Exception):
     pass
 
 
-def nvml(*, driver: bool = True, split: bool = False, lost: bool = False) -> Any:
+def nvml(*, driver: bool = True, split: bool = False, lost: bool = False, gpm: bool = False) -> Any:
     """A stand-in for pynvml with two H100, the second lost if `lost`."""
 
     def init() -> None:
@@ -41,6 +41,7 @@ def nvml(*, driver: bool = True, split: bool = False, lost: bool = False) -> Any
         nvmlDeviceGetName=lambda _: "NVIDIA H100 80GB HBM3",
         nvmlSystemGetDriverVersion=lambda: "570.1",
         nvmlDeviceGetMigMode=lambda _: (1 if split else 0, 0),
+        nvmlGpmQueryDeviceSupport=lambda _: SimpleNamespace(isSupportedDevice=int(gpm)),
     )
 
 
@@ -56,11 +57,16 @@ def test_gpus_are_counted_by_model() -> None:
     assert finding.line() == "ok       nvml: 2 × NVIDIA H100 80GB HBM3, driver 570.1"
 
 
-def test_mig_hides_utilisation_and_the_ways_out_are_named() -> None:
+def test_mig_without_gpm_hides_utilisation_and_the_way_out_is_named() -> None:
     _, finding = look_at_gpus(lambda: nvml(split=True))
     assert (finding.name, finding.status) == ("mig", "missing")
+    assert "2 GPUs without GPM" in finding.detail
     assert "DCGM" in finding.remedy
-    assert "GPM" in finding.remedy
+
+
+def test_mig_on_cards_with_gpm_is_no_finding_to_act_on() -> None:
+    _, finding = look_at_gpus(lambda: nvml(split=True, gpm=True))
+    assert finding.line() == "ok       mig: on for 2 GPUs: `collectors nvml` reads their instances through GPM"
 
 
 def test_a_lost_gpu_is_named_and_the_other_is_counted() -> None:
