@@ -15,10 +15,12 @@ from collectors.command import SourceFailedError
 from collectors.files import read_file
 from collectors.inference import kept
 from collectors.inference.client import fetch
-from collectors.inference.growth import Grown, grow
+from collectors.inference.growth import grow
 from collectors.inference.names import server_in_name
+from collectors.inference.notes import Found, notes
 from collectors.inference.parse import OptionMissingError, Reading, Scrape, parse_scrape
 from collectors.inference.rows import Given, describe, to_rows, totals
+from collectors.inference.schema import TABLE
 from collectors.memory import remembering_each
 from collectors.metrics import scraping
 from collectors.metrics.scraping import Batch
@@ -28,7 +30,6 @@ from warehouse.conform import MALFORMED, Reject
 from warehouse.landing import CollectionOutcome, Landing, Window
 
 SOURCE = "inference"
-TABLE = "inference_usage"
 #: two readings further apart than so many intervals have a gap between them; what grew is spread evenly over its hours
 LONGEST_INTERVALS = 2.5
 #: a gap longer than this says nothing of any hour in it
@@ -70,8 +71,7 @@ def collect(
     """
     scrape, readings = _read(sources, reach)
     parsed = Parsed(rejects=scrape.rejects)
-    all_grown = Grown()
-    first: list[str] = []
+    found = Found()
     with remembering_each(landing.home, SOURCE, given.cluster, [target for target, _ in readings]) as memories:
         undecided: dict[tuple[str, str], datetime] = {}
         for (target, server), new in readings.items():
@@ -85,8 +85,10 @@ def collect(
             )
             if grown.undecided:
                 undecided[target, server] = joined.readings[-1].at
+            since = joined.landed_at or datetime(1, 1, 1)
+            found.add(grown, since)
             for growth in grown.growth:
-                if joined.landed_at is not None and growth.reading.at <= joined.landed_at:
+                if growth.reading.at <= since:
                     continue
                 if growth.reading.at - growth.start_at > LONGEST_GAP:
                     parsed.notes.append(
@@ -94,8 +96,8 @@ def collect(
                     )
                 else:
                     parsed.tables.setdefault(TABLE, []).extend(to_rows(growth, given, reach.longest))
-            all_grown.extend(grown)
-            first += describe(grown.first, given)
+            first = {model: reading for model, reading in grown.first.items() if reading.at >= new[0].at}
+            found.first += describe(first, given)
 
         def remember(run_id: str | None) -> None:
             for (target, server), new in readings.items():
@@ -111,7 +113,7 @@ def collect(
             rejects=parsed.rejects,
             window=_window(parsed),
             gaps=gaps,
-            notes=[*_first(first), *parsed.notes, *_notes(scrape, all_grown, undecided, parsed, given)],
+            notes=[*found.notes(), *parsed.notes, *notes(scrape, undecided, parsed)],
             before_commit=remember,
         )
         if outcome.status == "nothing":
@@ -151,48 +153,6 @@ def _window(parsed: Parsed) -> Window | None:
         return None
     ends = [row["interval_start_at"] + timedelta(milliseconds=row["interval_ms"]) for row in rows]
     return Window(min(row["interval_start_at"] for row in rows), max(ends))
-
-
-def _notes(scrape: Scrape, grown: Grown, undecided: dict[tuple[str, str], datetime], parsed: Parsed, given: Given) -> list[str]:
-    """What a person should know about these scrapes that is no reject."""
-    notes = list(scrape.notes)
-    rows = parsed.tables.get(TABLE, [])
-    if scrape.unknown:
-        notes.append(f"metrics not known here, left out: {_some(sorted(scrape.unknown), 20)}")
-    if grown.glitches:
-        notes.append(f"{grown.glitches} readings fell and came back; left out as glitches")
-    if grown.restarts:
-        notes.append(f"{grown.restarts} restarts of a server between two readings; its counters count from 0")
-    if undecided:
-        servers = _some(sorted(server for _, server in undecided))
-        notes.append(f"counters of {servers} fell; whether that was a restart the next reading tells, so it is kept for that")
-    uncounted = sorted({row["server"] for row in rows if row["request_count"] is None})
-    if uncounted:
-        notes.append(f"no metric of {_some(uncounted)} counts requests")
-    unnamed = sorted({row["server"] for row in rows if row["model"] == "unknown"})
-    if unnamed:
-        notes.append(f"no label names the model of {_some(unnamed)}; give it with --model NAME")
-    cached = sum(row["cached_prompt_tokens"] or 0 for row in rows)
-    prompt = sum(row["prompt_tokens"] or 0 for row in rows if row["cached_prompt_tokens"] is not None)
-    if cached > prompt:
-        notes.append(
-            f"{cached:,} prompt tokens from the cache of {prompt:,} in all: some versions of vLLM count the hits of a waiting "
-            "request again and again (those with prompt_tokens_cached_total do not)"
-        )
-    return notes
-
-
-def _first(described: Sequence[str]) -> list[str]:
-    told = "first reading, nothing to compare it with yet"
-    return (
-        [f"{told}: {'; '.join(described[:5])}" + (f"; and {len(described) - 5} more" if len(described) > 5 else "")]
-        if described
-        else []
-    )
-
-
-def _some(names: Sequence[str], limit: int = 3) -> str:
-    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
 def _server_of(url: str) -> str:

@@ -41,13 +41,10 @@ class Grown:
     undecided: set[Model] = field(default_factory=set)
     #: models that were read for the first time: (server, model) → its counters
     first: dict[Model, Reading] = field(default_factory=dict)
-    glitches: int = 0
-    restarts: int = 0
-
-    def extend(self, other: Grown) -> None:
-        self.growth += other.growth
-        self.glitches += other.glitches
-        self.restarts += other.restarts
+    #: instants of readings that fell and came back
+    glitches: list[datetime] = field(default_factory=list)
+    #: instants of readings before which an engine began anew
+    restarts: list[datetime] = field(default_factory=list)
 
 
 def grow(readings: Sequence[Reading], *, is_closed: bool, first_within: timedelta, from_zero: bool = False) -> Grown:
@@ -106,7 +103,7 @@ class _Walk:
                 self.grown.undecided.add(self.model)
                 return
             if fallen and self._comes_back(position, fallen):
-                self.grown.glitches += 1
+                self.grown.glitches.append(reading.at)
                 continue
             amounts: dict[Series, float] = {}
             is_new = False
@@ -114,7 +111,8 @@ class _Walk:
                 is_new |= engine in fallen or self._is_other_process(engine, reading)
                 amounts |= self._amounts(engine, reading, values, engine in fallen, previous)
                 self.last[engine] = (reading, values)
-            self.grown.restarts += is_new
+            if is_new:
+                self.grown.restarts.append(reading.at)
             self._add(previous.at, reading, amounts)
             previous = reading
 
@@ -150,7 +148,8 @@ class _Walk:
         return any(values[series] < value for series, value in before.items() if series in values)
 
     def _follows(self, position: int) -> bool:
-        return self.is_closed or position + 1 < len(self.own)
+        """Whether it is known what came after: another reading of the model, or one of its server without it."""
+        return self.is_closed or self.own[position][0] is not self.all[-1]
 
     def _comes_back(self, position: int, fallen: Iterable[Engine]) -> bool:
         """Whether the next reading has every counter that fell at or above where it was before."""

@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 
 from collectors.inference.unused import UNUSED
 
+TABLE = "inference_usage"
+
 #: what a metric's name begins with → the server. Ray and OpenShift put a prefix of their own before vLLM's and SGLang's,
 #: and relabelling turns the colon into an underscore
 PREFIXES: Mapping[str, re.Pattern[str]] = {

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from collectors.inference import collect as module
 from collectors.inference.collect import Reach, Source, collect, inference
 from collectors.inference.rows import Given
 from tests.unit.collectors.inference.servers import MINUTE, NOON, rows, told, vllm
@@ -61,7 +60,8 @@ def test_the_order_of_the_files_does_not_matter_and_their_times_do(run: Run, hom
 def test_the_next_call_counts_from_the_last_reading_of_the_one_before(run: Run, home: Path, tmp_path: Path) -> None:
     run(saved(tmp_path, 0, vllm(1000)))
     assert rows(home) == []
-    run(saved(tmp_path, 1, vllm(1500)))
+    _, said = run(saved(tmp_path, 1, vllm(1500)))
+    assert "first reading" not in said
     run(saved(tmp_path, 2, vllm(1700)))
     assert [row["prompt_tokens"] for row in rows(home)] == [500, 200]
 
@@ -264,7 +264,3 @@ def test_the_overloaded_servers_histograms_keep_their_infinite_bucket(run: Run, 
     assert told(row, "running_requests", "waiting_requests") == (162.0, 2826.0)
     assert (len(row["latency_histogram"]), row["latency_histogram"][-1]["count"]) == (16, 11_228.0)
     assert (len(row["first_token_histogram"]), row["first_token_histogram"][-1]["count"]) == (21, 11_008.0)
-
-
-def test_the_table_name_is_the_landing_shapes() -> None:
-    assert module.TABLE == "inference_usage"

@@ -33,7 +33,7 @@ def test_a_counter_that_restarts_counts_from_zero() -> None:
     """Case C10: 1,000,000 → 1,200,000 → 50,000 → 150,000 tokens are 350,000."""
     grown = walk([reading(0, 1_000_000), reading(1, 1_200_000), reading(2, 50_000), reading(3, 150_000)])
     assert amounts(grown) == [200_000, 50_000, 100_000]
-    assert grown.restarts == 1
+    assert grown.restarts == [NOON + 2 * MINUTE]
 
 
 def test_a_reading_that_drops_and_comes_back_is_left_out() -> None:
@@ -43,7 +43,7 @@ def test_a_reading_that_drops_and_comes_back_is_left_out() -> None:
         (NOON + 2 * MINUTE, NOON + 3 * MINUTE),
     ]
     assert amounts(grown) == [500, 100]
-    assert (grown.glitches, grown.restarts) == (1, 0)
+    assert (grown.glitches, grown.restarts) == ([NOON + MINUTE], [])
 
 
 def test_a_process_that_began_since_counts_from_zero_though_its_counter_is_higher() -> None:
@@ -61,6 +61,18 @@ def test_the_last_reading_that_fell_waits_for_the_next_one_unless_nothing_follow
     live = walk(fallen, is_closed=False)
     assert (live.growth, live.undecided) == ([], {("m", None)})
     assert amounts(walk(fallen)) == [10]
+
+
+def test_a_model_that_fell_and_was_unloaded_keeps_nobody_waiting() -> None:
+    """Its last reading was held back for a next one that never came, and with it every later reading of its server."""
+    other = replace(OUTPUT, model="n")
+    readings = [
+        Reading("a", NOON, {OUTPUT: 1000.0, other: 1.0}),
+        Reading("a", NOON + MINUTE, {OUTPUT: 10.0, other: 2.0}),
+        Reading("a", NOON + 2 * MINUTE, {other: 3.0}),
+    ]
+    grown = walk(readings, is_closed=False)
+    assert (grown.undecided, [growth.amounts.get(OUTPUT) for growth in grown.growth if growth.model == "m"]) == (set(), [10.0])
 
 
 def test_a_first_reading_says_nothing_unless_its_server_has_just_started() -> None:
