@@ -3,62 +3,109 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
+import polars as pl
 
 from collectors import command
 from collectors.command import SourceFailedError
 from collectors.dcgm.client import fetch
-from collectors.dcgm.parse import OptionMissingError, Scrapes, nodes_in_doubt, parse_scrape
-from collectors.dcgm.rows import SOURCE, blank_reason, fields_without_column, to_rows
-from collectors.dcgm.schema import ACTIVITY_FIELDS, FIELDS
+from collectors.dcgm.history import History
+from collectors.dcgm.labels import Nodes
+from collectors.dcgm.notes import Findings
+from collectors.dcgm.parse import OptionMissingError, Reading, Scrapes, parse_scrape
+from collectors.dcgm.rows import SOURCE, to_rows
+from collectors.dcgm.scale import in_dcgms_scale, judge
 from collectors.files import read_file
-from collectors.http import without_credentials
-from collectors.parsed import Parsed
+from collectors.memory import remembering_each
+from collectors.metrics import scraping
 from warehouse.conform import MALFORMED, Reject
+from warehouse.content import hash_files
 from warehouse.landing import CollectionOutcome, Landing
+
+#: scrapes are turned into rows in groups of so many bytes of text
+CHUNK_BYTES = 32 << 20
+#: the memory of saved scrapes, whichever files they lie in
+FILES = "files"
 
 _TIME_IN_NAME = re.compile(r"(\d{4}-?\d{2}-?\d{2})[T_](\d{2})[-:]?(\d{2})[-:]?(\d{2})(\.\d{1,6})?Z")
 
 
+@dataclass(frozen=True)
+class Scrape:
+    """An exporter's text, what it was read from, and when; `at` None: its lines must carry their time."""
+
+    name: str
+    data: bytes
+    at: datetime | None
+
+
 def collect(
-    scrapes: Sequence[tuple[str, bytes, datetime | None]],
+    scrapes: Iterable[Scrape],
     *,
     cluster: str,
-    node: str | None,
+    nodes: Nodes,
     interval: timedelta,
     landing: Landing,
+    targets: Mapping[str, str],
+    gaps: Mapping[str, str] | None = None,
+    content: str | None = None,
 ) -> CollectionOutcome:
-    """Land samples, inventory and run evidence of `scrapes` (name, text, time read); one outcome for all of them.
+    """Land samples, inventory and run evidence of `scrapes`, in the order of their times; one outcome for all of them.
 
-    One scrape that cannot be read is a reject of the landing; if none can, SourceFailedError.
+    `targets` maps a scrape's name to the target in whose memory its counters are kept. One scrape that cannot be read is
+    a reject of the landing; if none can, SourceFailedError.
     """
-    read = Scrapes()
+    found, findings = Scrapes(), Findings()
     failures: list[SourceFailedError] = []
-    for name, data, at in scrapes:
-        try:
-            read.extend(parse_scrape(data, name, at=at, node=node))
-        except OptionMissingError:
-            raise
-        except SourceFailedError as error:
-            failures.append(error)
-            read.rejects.append(Reject(name, None, MALFORMED, str(error)))
-    if failures and len(failures) == len(scrapes):
-        raise failures[0]
-    parsed = to_rows(read.readings, cluster=cluster, interval=interval)
-    blanks = blank_fields(read)
-    return landing.land(
-        SOURCE,
-        parsed.frames(),
-        cluster=cluster,
-        inputs=[name for name, _, _ in scrapes],
-        rejects=read.rejects + parsed.rejects,
-        gaps=blanks,
-        notes=notes(read, parsed, blanks),
-    )
+    names: list[str] = []
+    frames: dict[str, list[pl.DataFrame]] = {}
+    with remembering_each(landing.home, SOURCE, cluster, targets.values()) as memories:
+        history = History(memories)
+        for group in _groups(scrapes):
+            read = Scrapes()
+            for scrape in group:
+                names.append(scrape.name)
+                try:
+                    read.extend(parse_scrape(scrape.data, scrape.name, at=scrape.at, nodes=nodes))
+                except SourceFailedError as error:
+                    failures.append(error)
+                    found.rejects.append(Reject(scrape.name, None, MALFORMED, str(error)))
+            findings.add_scrapes(read)
+            readings = _in_one_scale(read.readings, history, targets, findings)
+            parsed = to_rows(
+                readings,
+                cluster=cluster,
+                interval=interval,
+                history=history,
+                target=lambda reading: targets[reading.file],
+            )
+            findings.add_rows(parsed)
+            found.rejects += read.rejects + parsed.rejects
+            for table, frame in parsed.frames().items():
+                frames.setdefault(table, []).append(frame)
+        if failures and len(failures) == len(names):
+            raise failures[0]
+        if content is not None:
+            # whoever saved the files can say it; of an address the next reading may
+            for failure in failures:
+                if isinstance(failure, OptionMissingError):
+                    raise failure
+        return landing.land(
+            SOURCE,
+            frames,
+            cluster=cluster,
+            inputs=list(dict.fromkeys(names)),
+            rejects=found.rejects,
+            gaps={**findings.blank_fields(), **(gaps or {})},
+            notes=findings.notes(),
+            content=content,
+            before_commit=history.save,
+        )
 
 
 def time_in_name(path: Path) -> datetime | None:
@@ -74,61 +121,46 @@ def time_in_name(path: Path) -> datetime | None:
     return instant.astimezone(UTC).replace(tzinfo=None)
 
 
-def blank_fields(read: Scrapes) -> dict[str, str]:
-    """Fields that every slot exports and no slot has a value for → why: what the exporter lost (a version change)."""
-    blank: dict[str, str] = {}
-    for name in sorted(read.fields & set(FIELDS)):
-        values = [reading.values[name] for reading in read.readings if name in reading.values]
-        reasons = [blank_reason(value, is_narrow=not FIELDS[name].per_second) for value in values]
-        if reasons and all(reasons):
-            blank[name] = str(reasons[0])
-    return blank
+def nodes_from(options: Sequence[str]) -> Nodes:
+    """`NAME` for everything, or `EXPORTER=NAME` for each; a usage error where they contradict each other."""
+    named = dict(option.split("=", 1) for option in options if "=" in option)
+    everywhere = [option for option in options if "=" not in option]
+    if len(everywhere) > 1 or (everywhere and named):
+        raise click.UsageError("give one --node NAME for everything, or --node EXPORTER=NAME for each exporter")
+    if not all(name.strip() and node.strip() for name, node in named.items()):
+        raise click.UsageError("write --node EXPORTER=NAME: the exporter's host name or address, then the node")
+    return Nodes(everywhere[0] if everywhere else None, named)
 
 
-def notes(read: Scrapes, parsed: Parsed, blanks: dict[str, str]) -> list[str]:
-    """What a person should know about these scrapes that is no reject."""
-    found: list[str] = []
-    doubtful = nodes_in_doubt(read.readings)
-    if doubtful:
-        found.append(f"{_some(doubtful)} looks like an exporter's pod or container, not a node; give the node with --node NAME")
-    slots, signals = {reading.slot for reading in read.readings}, set(ACTIVITY_FIELDS) - set(blanks)
-    silent = slots - {reading.slot for reading in read.readings if signals & set(reading.values)}
-    if silent:
-        found.append(
-            f"no activity for {len(silent)} of {len(slots)} slots, so their time is unobserved; "
-            "add DCGM_FI_PROF_SM_ACTIVE or DCGM_FI_PROF_GR_ENGINE_ACTIVE to the exporter's fields"
-        )
-    if blanks:
-        found.append(f"blank in every reading: {', '.join(blanks)}")
-    names = sorted({f"{h.namespace or '?'}/{h.pod}" for r in read.readings for h in r.holders if h.pod and not h.job_id})
-    if names:
-        found.append(
-            f"pods known by name only: {_some(names)}; names are used again, so they are no evidence of who held a GPU; "
-            "let the exporter add the label pod_uid"
-        )
-    if read.repeated:
-        found.append(f"{read.repeated} series repeat a device's reading with other labels (a shared GPU); counted once")
-    without = {row["gpu_uuid"] for row in parsed.tables.get("gpu_samples", [])}
-    without -= {row["gpu_uuid"] for row in parsed.tables.get("gpu_inventory", [])}
-    if without:
-        found.append(f"no label names the model of {_some(sorted(without))}; samples landed, no inventory record")
-    split = [row for row in parsed.tables.get("gpu_inventory", []) if row["slot_uuid"]]
-    unknown = sorted({row["gpu_model"] for row in split if row["card_slices"] is None and row["mig_profile"]})
-    if unknown:
-        found.append(f"how many compute slices a {_some(unknown)} has is not known here; card_slices is left empty")
-    unread = fields_without_column(read.fields)
-    if unread:
-        found.append(f"fields without a column, left out: {', '.join(unread)}")
-    return found
+def _groups(scrapes: Iterable[Scrape]) -> Iterator[list[Scrape]]:
+    """The scrapes a few at a time, so that hundreds of them need no more memory than some."""
+    group: list[Scrape] = []
+    size = 0
+    for scrape in scrapes:
+        group.append(scrape)
+        size += len(scrape.data)
+        if size >= CHUNK_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
-def _some(names: Sequence[str], limit: int = 3) -> str:
-    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+def _in_one_scale(readings: Sequence[Reading], history: History, targets: Mapping[str, str], findings: Findings) -> list[Reading]:
+    by_node: dict[str, list[Reading]] = {}
+    for reading in readings:
+        by_node.setdefault(reading.node, []).append(reading)
+    scaled: list[Reading] = []
+    for node, found in by_node.items():
+        known = history.scale(node, targets[found[0].file], found[0].at)
+        scale = history.scales[node] = findings.scales[node] = judge(found, known)
+        scaled += in_dcgms_scale(found, scale)
+    return scaled
 
 
 @click.command(SOURCE)
 @click.argument("files", nargs=-1, type=command.FILES)
-@click.option("--url", "urls", multiple=True, help="An exporter's address, http://HOST:9400/metrics; may be repeated.")
+@scraping.scraping_options
 @click.option(
     "--at",
     "times",
@@ -140,43 +172,95 @@ def _some(names: Sequence[str], limit: int = 3) -> str:
 @click.option(
     "--interval",
     "interval_seconds",
-    type=click.FloatRange(0.001, 86_400),
+    type=click.FloatRange(0.1, 86_400),
     default=60,
     show_default=True,
-    help="Seconds between two scrapes. A reading stands for the time before it: since the slot's reading before in the "
-    "same call, at most 2.5 intervals; the first one for one interval.",
+    help="Seconds between two scrapes. A reading stands for the time since the slot's reading before, at most 2.5 "
+    "intervals; the first one for one interval.",
 )
-@click.option("--node", help="The node all of it was read on, where the labels do not say it or name the exporter's pod.")
+@click.option(
+    "--node",
+    "node_options",
+    multiple=True,
+    metavar="[EXPORTER=]NAME",
+    help="The node it was all read on; or, repeated, the node of an exporter's host name or address. Needed where the "
+    "labels name the exporter's pod (old releases on Kubernetes) and the address names no host.",
+)
 @command.collector_options
 def dcgm(
     files: tuple[Path, ...],
     urls: tuple[str, ...],
+    duration_seconds: float | None,
     times: tuple[datetime, ...],
     interval_seconds: float,
-    node: str | None,
+    node_options: tuple[str, ...],
     cluster: str | None,
     as_json: bool,
     strict: bool,
 ) -> None:
-    """Land dcgm-exporter's metrics text: samples and inventory per GPU or MIG instance.
+    """Land dcgm-exporter's metrics text: samples and inventory per GPU or MIG instance, and who the labels say held it.
 
-    Scrapes given in one call are read in the order of their times, and counters become what they grew by between them.
+    What counters grew by since the scrape before is known from call to call.
     """
     cluster = command.require_cluster(cluster)
     if bool(files) == bool(urls):
         raise click.UsageError("give saved scrapes (FILE…) or --url URL")
-    if times and len(times) != len(files or urls):
-        raise click.UsageError(f"{len(times)} times for {len(files or urls)} scrapes; give --at once for each, in their order")
+    if urls and times:
+        raise click.UsageError("an address is read now; --at is for files")
+    if files and duration_seconds is not None:
+        raise click.UsageError("--for is for addresses, which are read again and again")
+    if times and len(times) != len(files):
+        raise click.UsageError(f"{len(times)} times for {len(files)} scrapes; give --at once for each, in their order")
+    nodes, interval = nodes_from(node_options), timedelta(seconds=interval_seconds)
     with command.source(SOURCE, cluster=cluster, inputs=files):
-        scrapes: list[tuple[str, bytes, datetime | None]] = []
-        for position, path in enumerate(files):
-            scrapes.append((path.name, read_file(path), times[position] if times else time_in_name(path)))
-        for position, url in enumerate(urls):
-            data = fetch(url)
-            scrapes.append((without_credentials(url), data, times[position] if times else command.utc_now()))
         try:
-            interval = timedelta(seconds=interval_seconds)
-            outcome = collect(scrapes, cluster=cluster, node=node, interval=interval, landing=command.landing())
+            if files:
+                outcome = _collect_files(files, times, node_options, cluster=cluster, nodes=nodes, interval=interval)
+                command.report(outcome, as_json=as_json, strict=strict)
+                return
+            landing = command.landing()
+            scraped = scraping.scrape(
+                SOURCE,
+                urls,
+                cluster=cluster,
+                interval=interval,
+                duration=None if duration_seconds is None else timedelta(seconds=duration_seconds),
+                fetch=fetch,
+                land=lambda batch: collect(
+                    (Scrape(*scrape) for scrape in batch.scrapes),
+                    cluster=cluster,
+                    nodes=nodes,
+                    interval=interval,
+                    landing=landing,
+                    targets={name: name for name in batch.names},
+                    gaps=batch.gaps(),
+                ),
+                landing=landing,
+            )
         except OptionMissingError as error:
             raise click.UsageError(str(error)) from error
-        command.report(outcome, as_json=as_json, strict=strict)
+        scraping.report(scraped, as_json=as_json, strict=strict)
+
+
+def _collect_files(
+    files: Sequence[Path],
+    times: Sequence[datetime],
+    node_options: Sequence[str],
+    *,
+    cluster: str,
+    nodes: Nodes,
+    interval: timedelta,
+) -> CollectionOutcome:
+    """Land saved scrapes; the same files with the same options are the same landing, whatever was landed between."""
+    known = [times[position] if times else time_in_name(path) for position, path in enumerate(files)]
+    order = sorted(range(len(files)), key=lambda position: str(known[position]))
+    settings = [SOURCE, str(interval), *node_options, *(str(known[position]) for position in order)]
+    return collect(
+        (Scrape(files[position].name, read_file(files[position]), known[position]) for position in order),
+        cluster=cluster,
+        nodes=nodes,
+        interval=interval,
+        landing=command.landing(),
+        targets={path.name: FILES for path in files},
+        content=hash_files([files[position] for position in order], *settings),
+    )

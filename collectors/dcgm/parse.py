@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from collectors.command import SourceFailedError
-from collectors.dcgm.schema import CARD_LEVEL, XID, XID_COUNT, field_name
+from collectors.dcgm.labels import SLURM_JOB_LABEL, Holder, Nodes, Slot, holder_of, is_no_node, is_of_other_entity, slot_of
+from collectors.dcgm.schema import CARD_LEVEL, GPU_UTIL, PER_POD_FIELDS, XID, XID_COUNT, field_name
 from collectors.files import decode
 from collectors.metrics.text import Sample, read_samples
 from warehouse.conform import MALFORMED, Reject
@@ -16,38 +17,12 @@ from warehouse.conform import MALFORMED, Reject
 DUPLICATE = "duplicate"
 #: NVML's "GPU has fallen off the bus": of several XIDs at once it is the one that decides
 LOST_XID = 79
-
-#: where labels name the node, best first; `Hostname` is the node only if the exporter was told its node's name
-NODE_LABELS = ("node", "kubernetes_node", "Hostname", "hostname", "instance")
-#: a pod of the exporter, or a container's id: what `Hostname` says where the exporter does not know its node
-_EXPORTER_POD = re.compile(r"(.+-)?dcgm-exporter-[a-z0-9]+(-[a-z0-9]+)?")
-_CONTAINER_ID = re.compile(r"[0-9a-f]{12}")
-_LOOPBACK = re.compile(r"^(localhost|127\.[\d.]+|\[?::1\]?|0\.0\.0\.0)$")
-SLOT_LABELS = ("GPU_I_UUID", "MIG_UUID", "mig_uuid", "slot_uuid")
-#: ids, not names; the exported ones are the workload's where the scrape gave the target labels of its own
-POD_ID_LABELS = ("exported_pod_uid", "pod_uid", "exported_uid", "uid")
-SLURM_JOB_LABEL = "hpc_job"
+#: a card's utilisation in percent, which parts of it given in whole numbers may exceed by rounding
+FULL = 100.0
 
 
 class OptionMissingError(SourceFailedError):
     """The text leaves out something that an option can say; the message names the option."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """What is measured: a whole GPU, or one MIG instance of it (`slot_uuid`)."""
-
-    gpu_uuid: str
-    slot_uuid: str | None
-
-
-@dataclass(frozen=True)
-class Holder:
-    """Who the labels say uses the slot; blank labels are no evidence. `job_id` is a pod's uid or a Slurm job's id."""
-
-    namespace: str | None
-    pod: str | None
-    job_id: str | None
 
 
 @dataclass(frozen=True)
@@ -66,92 +41,105 @@ class Reading:
 
 @dataclass
 class Scrapes:
-    """What one or more files held."""
+    """What one or more files held. `others` are the fields of links, switches and CPUs; `shared_jobs` the cards of which
+    every instance carries the same jobs."""
 
     readings: list[Reading] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     fields: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
+    shared_jobs: set[str] = field(default_factory=set)
     repeated: int = 0
+    split: int = 0
 
     def extend(self, other: Scrapes) -> None:
         self.readings += other.readings
         self.rejects += other.rejects
         self.fields |= other.fields
+        self.others |= other.others
+        self.shared_jobs |= other.shared_jobs
         self.repeated += other.repeated
+        self.split += other.split
 
 
-def holder_of(labels: Mapping[str, str]) -> Holder | None:
-    """The workload a series is labelled with; None where the labels are blank, or name the exporter itself.
-
-    A scrape that puts its target's `pod` on every series moves the workload's to `exported_pod`; where the workload's
-    is blank, the exporter's own stands alone.
-    """
-
-    def first(*names: str) -> str | None:
-        return next((labels[name].strip() for name in names if labels.get(name, "").strip()), None)
-
-    exported = "exported_pod" in labels
-    pod = first("exported_pod") if exported else first("pod", "pod_name")
-    namespace = first("exported_namespace") if exported else first("namespace", "pod_namespace")
-    slurm_job = first(SLURM_JOB_LABEL)
-    if pod and _EXPORTER_POD.fullmatch(pod):
-        return Holder(None, None, slurm_job) if slurm_job else None
-    job_id = first(*POD_ID_LABELS) or slurm_job
-    return Holder(namespace, pod, job_id) if pod or job_id else None
-
-
-def is_no_node(name: str) -> bool:
-    """Whether a host name looks like an exporter's pod or container."""
-    return bool(_EXPORTER_POD.fullmatch(name) or _CONTAINER_ID.fullmatch(name))
-
-
-def parse_scrape(data: bytes, file: str, *, at: datetime | None = None, node: str | None = None) -> Scrapes:
+def parse_scrape(data: bytes, file: str, *, at: datetime | None = None, nodes: Nodes | None = None) -> Scrapes:
     """The readings in one exporter text. A line's own time stands; lines without one were read `at`.
 
     Raises SourceFailedError where the text holds no DCGM sample, OptionMissingError where time or node is not known.
     """
     samples, rejects = read_samples(decode(data, file), file)
-    scrapes = to_readings(samples, file, at=at, node=node)
-    scrapes.rejects[:0] = rejects
-    if not scrapes.fields:
+    if not any(field_name(sample.name) for sample in samples):
         found = f"{len(samples)} samples of other metrics" if samples else "no metrics text"
         raise SourceFailedError(f"{file}: no DCGM field in it ({found}); is it dcgm-exporter's /metrics, and does it see a GPU?")
-    return scrapes
-
-
-def to_readings(samples: Iterable[Sample], file: str, *, at: datetime | None = None, node: str | None = None) -> Scrapes:
-    """The readings in samples that were read already; those of other programs are passed over.
-
-    Raises OptionMissingError where time or node of one is not known.
-    """
-    named = [(name, sample) for sample in samples if (name := field_name(sample.name))]
-    if at is None and any(sample.at is None for _, sample in named):
+    if at is None and any(sample.at is None for sample in samples if field_name(sample.name)):
         raise OptionMissingError(
             f"{file}: a scrape does not carry its time; give it with --at 2026-11-01T00:00:00Z (once per file, in their order), "
             "or name the file by it: 2026-11-01T00-00-00Z.prom"
         )
+    scrapes = to_readings(samples, file, at=at, nodes=nodes)
+    scrapes.rejects[:0] = rejects
+    return scrapes
+
+
+def to_readings(samples: Iterable[Sample], file: str, *, at: datetime | None = None, nodes: Nodes | None = None) -> Scrapes:
+    """The readings in the samples of one scrape; those of other programs are passed over.
+
+    Raises OptionMissingError where the node of one is not known.
+    """
+    nodes = nodes or Nodes()
     builders: dict[tuple[Slot, datetime], _Builder] = {}
     scrapes = Scrapes()
-    for name, sample in named:
+    # a reader of text gives one mapping for all the series of a slot; what it says is worked out once
+    read: dict[int, _Labels] = {}
+    for sample in samples:
+        name = field_name(sample.name)
+        if name is None:
+            continue
+        labels = read.get(id(sample.labels)) or read.setdefault(id(sample.labels), _Labels.of(sample.labels, nodes, file))
+        if labels.is_of_other_entity:
+            scrapes.others.add(name)
+            continue
         scrapes.fields.add(name)
-        host = node or _node(sample.labels)
-        if host is None:
+        if labels.node is None:
             raise OptionMissingError(f"{file}:{sample.line}: no label names the node; give it with --node NAME")
-        slot = _slot(sample.labels, host)
-        if slot is None:
+        if labels.slot is None:
             detail = "neither a GPU UUID nor a PCI address in the labels: no telling which device this is"
             scrapes.rejects.append(Reject(file, sample.line, MALFORMED, detail, f"{sample.name}{dict(sample.labels)}"))
             continue
         instant = sample.at or at
         assert instant is not None
-        builder = builders.setdefault((slot, instant), _Builder(slot, instant, host, file, sample.line))
-        reject = builder.add(name, sample)
+        key = labels.slot, instant
+        builder = builders.get(key)
+        if builder is None:
+            builder = builders[key] = _Builder(labels.slot, instant, labels.node, file, sample.line)
+        reject = builder.add(name, sample, labels)
         if reject:
             scrapes.rejects.append(reject)
+    is_split = any(builder.differs() for builder in builders.values())
     _spread_card_values(builders)
-    scrapes.readings = [builder.finish() for builder in builders.values()]
+    scrapes.shared_jobs = _drop_card_jobs(builders)
+    scrapes.readings = [builder.finish(is_split) for builder in builders.values()]
     scrapes.repeated = sum(builder.repeated for builder in builders.values())
+    scrapes.split = sum(builder.split for builder in builders.values())
     return scrapes
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """What a set of labels says. It holds the mapping, so that no other one gets its id."""
+
+    mapping: Mapping[str, str]
+    identity: frozenset[tuple[str, str]]
+    is_of_other_entity: bool
+    node: str | None
+    slot: Slot | None
+    holder: Holder | None
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, str], nodes: Nodes, file: str) -> _Labels:
+        node = nodes.find(mapping, file)
+        slot = slot_of(mapping, node) if node is not None else None
+        return cls(mapping, frozenset(mapping.items()), is_of_other_entity(mapping), node, slot, holder_of(mapping))
 
 
 class _Builder:
@@ -159,45 +147,80 @@ class _Builder:
 
     def __init__(self, slot: Slot, at: datetime, node: str, file: str, line: int) -> None:
         self.slot, self.at, self.node, self.file, self.line = slot, at, node, file, line
-        self.values: dict[str, float] = {}
         self.labels: dict[str, str] = {}
         self.holders: set[Holder] = set()
-        self.series: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
-        self.repeated = 0
+        self.values: dict[str, list[float]] = {}
+        self.repeated, self.split = 0, 0
+        self._series: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
+        self._label_sets: set[frozenset[tuple[str, str]]] = set()
 
-    def add(self, name: str, sample: Sample) -> Reject | None:
+    def add(self, name: str, sample: Sample, labels: _Labels) -> Reject | None:
         """Take the series in; a reject where the very same series came with another value."""
-        series = (name, frozenset(sample.labels.items()))
-        known = self.series.setdefault(series, sample.value)
-        if known != sample.value and not (known != known and sample.value != sample.value):
+        series = (name, labels.identity)
+        known = self._series.get(series)
+        if known is not None:
+            if known == sample.value or (math.isnan(known) and math.isnan(sample.value)):
+                self.repeated += 1
+                return None
             detail = f"{sample.name} of this slot came before as {known:g}: two scrapes in one file? give them one by one"
             return Reject(self.file, sample.line, DUPLICATE, detail, f"{sample.name}{dict(sample.labels)} {sample.value!r}")
-        for label, value in sample.labels.items():
-            if value.strip():
-                self.labels.setdefault(label, value.strip())
-        holder = holder_of(sample.labels)
-        if holder:
-            self.holders.add(holder)
+        self._series[series] = sample.value
+        if labels.identity not in self._label_sets:
+            self._label_sets.add(labels.identity)
+            for label, value in sample.labels.items():
+                if value.strip():
+                    self.labels.setdefault(label, value.strip())
+            if labels.holder:
+                self.holders.add(labels.holder)
         if name == XID_COUNT:
             self._add_xid(sample)
-        elif name in self.values:
-            # the device's reading, copied to each pod that shares it, or listed twice: one fact
-            self.repeated += 1
         else:
-            self.values[name] = sample.value
+            self.values.setdefault(name, []).append(sample.value)
         return None
 
-    def _add_xid(self, sample: Sample) -> None:
-        xid = sample.labels.get("xid", "")
-        if sample.value > 0 and xid.isdecimal() and len(xid) < 6:
-            self.values[XID_COUNT] = LOST_XID if LOST_XID in (int(xid), self.values.get(XID_COUNT)) else int(xid)
+    def differs(self) -> bool:
+        """Whether the holders' series of a field that may be given per pod say different things, as parts do.
 
-    def finish(self) -> Reading:
-        values = dict(self.values)
+        So do those of which there are more than of any other field: an exporter that copies a reading copies them all.
+        """
+        counts = {name: len(values) for name, values in self.values.items()}
+        others = max((count for name, count in counts.items() if name not in PER_POD_FIELDS), default=0)
+        for name in PER_POD_FIELDS:
+            values = [value for value in self.values.get(name, ()) if not math.isnan(value)]
+            if len(values) > 1 and (len(set(values)) > 1 or (0 < others < len(values))):
+                return True
+        return False
+
+    def finish(self, is_split: bool) -> Reading:
+        values: dict[str, float] = {}
+        for name, found in self.values.items():
+            values[name] = found[0]
+            if len(found) > 1 and is_split and name in PER_POD_FIELDS:
+                whole = sum(value for value in found if not math.isnan(value))
+                values[name] = min(whole, FULL) if name == GPU_UTIL else whole
+                self.split += 1
+            else:
+                # the device's reading, copied to each pod that shares it: one fact
+                self.repeated += len(found) - 1
         lately = values.pop(XID_COUNT, None)
         if lately is not None:
             values.setdefault(XID, lately)
         return Reading(self.slot, self.at, self.node, self.file, self.line, values, self.labels, frozenset(self.holders))
+
+    def _add_xid(self, sample: Sample) -> None:
+        xid = sample.labels.get("xid", "")
+        if sample.value > 0 and xid.isdecimal() and len(xid) < 6:
+            known = self.values.get(XID_COUNT, [0.0])[0]
+            self.values[XID_COUNT] = [LOST_XID if LOST_XID in (int(xid), known) else int(xid)]
+
+
+def _instances(builders: Mapping[tuple[Slot, datetime], _Builder]) -> dict[tuple[str, datetime], list[_Builder]]:
+    """The MIG instances of each card at each instant."""
+    instances: dict[tuple[str, datetime], list[_Builder]] = {}
+    for (slot, at), builder in builders.items():
+        if slot.slot_uuid is not None:
+            instances.setdefault((slot.gpu_uuid, at), []).append(builder)
+    return instances
 
 
 def _spread_card_values(builders: dict[tuple[Slot, datetime], _Builder]) -> None:
@@ -206,47 +229,35 @@ def _spread_card_values(builders: dict[tuple[Slot, datetime], _Builder]) -> None
     That is how other exporters write them, and the warehouse counts them once per card; a whole-card reading beside
     the instances' would speak for all of them a second time.
     """
-    instances: dict[tuple[str, datetime], list[_Builder]] = {}
-    for (slot, at), builder in builders.items():
-        if slot.slot_uuid is not None:
-            instances.setdefault((slot.gpu_uuid, at), []).append(builder)
-    for (gpu_uuid, at), parts in instances.items():
+    for (gpu_uuid, at), parts in _instances(builders).items():
         card = builders.pop((Slot(gpu_uuid, None), at), None)
         for part in parts if card else ():
             assert card is not None
-            for name, value in card.values.items():
+            for name, values in card.values.items():
                 if name in CARD_LEVEL:
-                    part.values.setdefault(name, value)
+                    part.values.setdefault(name, values[:1])
             for label, text in card.labels.items():
                 part.labels.setdefault(label, text)
 
 
-def _node(labels: Mapping[str, str]) -> str | None:
-    for name in NODE_LABELS:
-        host = labels.get(name, "").strip()
-        if name == "instance":
-            host = re.sub(r":\d+$", "", host)
-        if host and not _LOOPBACK.match(host):
-            return host
-    return None
+def _drop_card_jobs(builders: Mapping[tuple[Slot, datetime], _Builder]) -> set[str]:
+    """Take Slurm's jobs off instances that all carry the same ones; return their cards.
+
+    The exporter's mapping file knew cards only (NVIDIA/dcgm-exporter#369), so a job on one instance was written on all of
+    its card's: that is no evidence of which instance it holds.
+    """
+    cards: set[str] = set()
+    for (gpu_uuid, _), parts in _instances(builders).items():
+        jobs = [frozenset(holder for holder in part.holders if _is_slurm(holder, part.labels)) for part in parts]
+        if len(parts) > 1 and jobs[0] and len(set(jobs)) == 1:
+            cards.add(gpu_uuid)
+            for part in parts:
+                part.holders -= jobs[0]
+    return cards
 
 
-def _slot(labels: Mapping[str, str], node: str) -> Slot | None:
-    """Which device, and which instance of it: by UUID, else by node and PCI address."""
-    gpu = (labels.get("UUID") or labels.get("uuid") or labels.get("gpu_uuid") or "").strip()
-    pci = (labels.get("pci_bus_id") or "").strip()
-    instance = next((labels[name].strip() for name in SLOT_LABELS if labels.get(name, "").strip()), None)
-    nested = re.fullmatch(r"MIG-(GPU-[^/]+)/(\d+)/\d+", gpu)
-    if nested:  # drivers before R470 name an instance by its card's UUID and its own numbers
-        return Slot(nested.group(1), gpu)
-    if gpu.startswith("MIG-"):  # names the instance, not the card
-        gpu, instance = "", gpu
-    if not gpu:
-        if not pci:
-            return None
-        gpu = f"{node}/{pci}"
-    number = labels.get("GPU_I_ID", "").strip()
-    return Slot(gpu, instance or (f"{gpu}/gi{number}" if number else None))
+def _is_slurm(holder: Holder, labels: Mapping[str, str]) -> bool:
+    return SLURM_JOB_LABEL in labels and holder.job_id is not None and holder.pod is None
 
 
 def nodes_in_doubt(readings: Iterable[Reading]) -> list[str]:

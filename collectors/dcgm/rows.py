@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from collectors.dcgm.parse import DUPLICATE, Reading, Slot
+from collectors.dcgm.history import RECENT, History, Layout, SlotHistory
+from collectors.dcgm.holders import follow
+from collectors.dcgm.labels import Slot
+from collectors.dcgm.parse import DUPLICATE, Reading
 from collectors.dcgm.schema import (
     DERIVED_FROM,
     ENERGY,
@@ -17,22 +21,26 @@ from collectors.dcgm.schema import (
     FREE,
     MAX_SM_CLOCK,
     MEBIBYTE,
-    POWER_LIMIT,
+    POWER_LIMITS,
     RESERVED,
     TOTAL,
     USED,
 )
-from collectors.metrics.counters import grown_within, increases
+from collectors.metrics.counters import Increase, Point, grown_within, increases
 from collectors.parsed import Parsed
 from warehouse.conform import Reject
 from warehouse.readings import BLANK_DOUBLE, BLANK_INT32, BLANK_INT64
 
 SOURCE = "dcgm"
+#: labels that name the GPU's model
+MODEL_LABELS = ("modelName", "model_name", "DCGM_FI_DEV_NAME", "gpu_model")
 #: a reading stands for the time since the one before it, at most this many nominal intervals (semantics 4)
 LONGEST_INTERVAL = 2.5
 #: compute slices of a card that is split: 4 on A30 and RTX PRO 6000, 7 on the others (semantics 2)
 CARD_SLICES = ((re.compile(r"\bA30\b|RTX PRO 6000"), 4), (re.compile(r"\b(A100|A800|G?H[12]00|H800|H20|G?B[123]00)"), 7))
 _PROFILE = re.compile(r"(?:\d+c\.)?((\d+)g\.\d+gb.*)")
+#: no GPU draws as much (the largest have 1.4 kW), so a counter that says so is wrong
+MOST_WATTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -51,26 +59,51 @@ def blank_reason(value: float, *, is_narrow: bool = True) -> str | None:
     return "not_supported" if value >= (BLANK_INT32 if is_narrow else BLANK_INT64) else None
 
 
-def to_rows(readings: Sequence[Reading], *, cluster: str, interval: timedelta) -> Parsed:
-    """Samples, inventory and run evidence of the readings; `interval` is the nominal time between two scrapes."""
+def to_rows(
+    readings: Sequence[Reading],
+    *,
+    cluster: str,
+    interval: timedelta,
+    history: History | None = None,
+    target: Callable[[Reading], str] = lambda reading: reading.file,
+) -> Parsed:
+    """Samples, inventory and run evidence of the readings; `interval` is the nominal time between two scrapes.
+
+    `history` is what the scrapes before showed, and takes in what these show; `target` says whose memory a reading's is.
+    """
+    history = History() if history is None else history
     parsed = Parsed()
     by_slot: dict[Slot, list[Reading]] = {}
     for reading in sorted(readings, key=lambda reading: reading.at):
         by_slot.setdefault(reading.slot, []).append(reading)
-    series = {slot: _cover(slot_readings, interval, parsed) for slot, slot_readings in by_slot.items()}
-    for covered in series.values():
-        counter = [(piece.reading.at, value) for piece in covered if (value := _energy(piece.reading)) is not None]
-        found = increases(counter)
+    kept: list[Reading] = []
+    for slot, found in by_slot.items():
+        before = history.slot(slot, target(found[0]), found[0].at)
+        covered = _cover(found, before, interval, parsed)
+        counter = [*before.counter, *((at, value) for at, value in map(_energy, covered) if value is not None)]
+        grown = _increases(counter)
         for piece in covered:
-            joules = grown_within(found, piece.start_at, piece.reading.at)
+            joules = grown_within(grown, piece.start_at, piece.reading.at)
             parsed.add("gpu_samples", _sample(cluster, piece, None if joules is None else joules / 1000))
-    for reading in _layout_changes(piece.reading for covered in series.values() for piece in covered):
-        row = _inventory(cluster, reading)
-        if row:
-            parsed.add("gpu_inventory", row)
-    for evidence in _evidence(cluster, series):
-        parsed.add("run_gpus", evidence)
+        own = [piece.reading for piece in covered]
+        rows, holds = follow(cluster, slot, own, (before.at, before.holds), interval * LONGEST_INTERVAL)
+        for row in rows:
+            parsed.add("run_gpus", row)
+        recent = (*before.recent, *map(_energy, covered))[-RECENT:]
+        known = history.slots.get(slot)
+        if known is None or known.at is None or known.at < recent[-1][0]:
+            history.slots[slot] = SlotHistory(recent, holds)
+        kept += own
+    for reading in _layout_changes(kept, history, target):
+        described = _inventory(cluster, reading)
+        if described:
+            parsed.add("gpu_inventory", described)
     return parsed
+
+
+def model_of(labels: Mapping[str, str]) -> str | None:
+    """The GPU's model, None where no label names it."""
+    return next((labels[name] for name in MODEL_LABELS if labels.get(name)), None)
 
 
 def compute_slices(profile: str) -> int | None:
@@ -97,22 +130,38 @@ def memory_total_bytes(values: Mapping[str, float]) -> int | None:
     return int((parts + (reserved if reserved < parts else 0)) * MEBIBYTE)
 
 
-def _cover(readings: Sequence[Reading], interval: timedelta, parsed: Parsed) -> list[_Covered]:
+def _cover(readings: Sequence[Reading], before: SlotHistory, interval: timedelta, parsed: Parsed) -> list[_Covered]:
     covered: list[_Covered] = []
+    last_at = before.at
     for reading in readings:
-        gap = reading.at - covered[-1].reading.at if covered else interval
+        gap = interval if last_at is None else reading.at - last_at
         if gap < timedelta(milliseconds=1):
-            detail = f"{reading.slot.slot_uuid or reading.slot.gpu_uuid} was already read at {reading.at:%Y-%m-%dT%H:%M:%SZ}"
+            detail = f"{reading.slot} was already read at {reading.at:%Y-%m-%dT%H:%M:%SZ}"
             parsed.rejects.append(Reject(reading.file, reading.line, DUPLICATE, detail))
             continue
         covered.append(_Covered(reading, reading.at - min(gap, interval * LONGEST_INTERVAL)))
+        last_at = reading.at
     return covered
 
 
-def _energy(reading: Reading) -> float | None:
+def _energy(piece: _Covered) -> tuple[datetime, float | None]:
     """The energy counter in mJ, where it is one. 2147 kJ is a good reading: the 32-bit blank does not apply."""
-    value = reading.values.get(ENERGY, -1.0)
-    return value if value >= 0 and not blank_reason(value, is_narrow=False) else None
+    value = piece.reading.values.get(ENERGY, -1.0)
+    return piece.reading.at, value if value >= 0 and not blank_reason(value, is_narrow=False) else None
+
+
+def _increases(counter: Sequence[Point]) -> list[Increase]:
+    """What the energy counter grew by, in mJ; without growth that no GPU can have, and without a last reading that drops.
+
+    Only the next reading tells whether a drop is a driver that was loaded anew or a single wrong reading.
+    """
+    if len(counter) > 1 and counter[-1][1] < counter[-2][1]:
+        counter = counter[:-1]
+    return [
+        grown
+        for grown in increases(counter)
+        if grown.amount <= MOST_WATTS * 1000 * (grown.end_at - grown.start_at).total_seconds()
+    ]
 
 
 def _place(cluster: str, reading: Reading) -> dict[str, Any]:
@@ -144,41 +193,43 @@ def _sample(cluster: str, piece: _Covered, joules: float | None) -> dict[str, An
         value = reading.values.get(name)
         if value is None or row.get(field.column) is not None:
             continue
-        # a blank must be told before it is scaled; what is not scaled is told by `conform`
-        is_scaled = field.factor != 1 or field.per_second
-        reason = blank_reason(value, is_narrow=not field.per_second) if is_scaled else None
+        missing.pop(field.column, None)
+        # a blank must be told before it is scaled, and gives way to the next field of its column
+        reason = blank_reason(value, is_narrow=not field.per_second)
         if reason:
             missing[field.column] = reason
         else:
             row[field.column] = value * field.factor * (length.total_seconds() if field.per_second else 1)
-    if ENERGY in reading.values and joules is None and _energy(reading) is None:
+    if ENERGY in reading.values and joules is None and _energy(piece)[1] is None:
         missing["energy_joules"] = blank_reason(reading.values[ENERGY], is_narrow=False) or "out_of_range"
     return {**row, "missing": json.dumps(missing) if missing else None}
 
 
-def _layout_changes(readings: Iterable[Reading]) -> list[Reading]:
-    """The readings of a device whenever its slots, place or description differ from its scrape before.
+def _layout_changes(readings: Iterable[Reading], history: History, target: Callable[[Reading], str]) -> list[Reading]:
+    """The readings of a device whenever its slots, place or description differ from those landed last, and once a day.
 
     Between two changes the samples are the sightings; repeating the inventory with each would say nothing new.
     """
     scrapes: dict[tuple[str, datetime], list[Reading]] = {}
     for reading in readings:
         scrapes.setdefault((reading.slot.gpu_uuid, reading.at), []).append(reading)
-    last: dict[str, Any] = {}
     changed: list[Reading] = []
-    for (gpu_uuid, _), parts in sorted(scrapes.items(), key=lambda item: item[0][1]):
+    for (gpu_uuid, at), parts in sorted(scrapes.items(), key=lambda item: item[0][1]):
         layout = sorted((str(part.slot.slot_uuid), part.node, str(_description(part))) for part in parts)
-        if last.get(gpu_uuid) != layout:
-            last[gpu_uuid] = layout
+        # 52 bits, which a memory keeps exactly
+        digest = float(int.from_bytes(hashlib.sha256(repr(layout).encode()).digest()[:8]) >> 12)
+        last = history.layout(gpu_uuid, target(parts[0]), at)
+        if last is None or last.digest != digest or last.at.date() != at.date():
+            history.layouts[gpu_uuid] = Layout(at, digest)
             changed += parts
     return changed
 
 
 def _description(reading: Reading) -> dict[str, Any]:
     labels = reading.labels
-    model = labels.get("modelName") or labels.get("DCGM_FI_DEV_NAME") or labels.get("gpu_model")
+    model = model_of(labels)
     match = _PROFILE.fullmatch(labels.get("GPU_I_PROFILE", "")) if reading.slot.slot_uuid else None
-    limit, clock = reading.values.get(POWER_LIMIT), reading.values.get(MAX_SM_CLOCK)
+    limit = next((value for name in POWER_LIMITS if (value := _good(reading.values.get(name))) is not None), None)
     return {
         "gpu_model": model,
         "mig_profile": match.group(1) if match else None,
@@ -186,8 +237,8 @@ def _description(reading: Reading) -> dict[str, Any]:
         "card_slices": card_slices(model) if match and model else None,
         "serial": labels.get("DCGM_FI_DEV_SERIAL"),
         "driver_version": labels.get("DCGM_FI_DRIVER_VERSION"),
-        "power_limit_watts": limit if limit is not None and limit >= 0 and not blank_reason(limit) else None,
-        "sm_clock_max_mhz": clock if clock is not None and clock >= 0 and not blank_reason(clock) else None,
+        "power_limit_watts": limit,
+        "sm_clock_max_mhz": _good(reading.values.get(MAX_SM_CLOCK)),
     }
 
 
@@ -203,33 +254,8 @@ def _inventory(cluster: str, reading: Reading) -> dict[str, Any] | None:
     }
 
 
-def _evidence(cluster: str, series: Mapping[Slot, Sequence[_Covered]]) -> Iterable[dict[str, Any]]:
-    """Who held which slot, where labels name them by id. A pod keeps its devices to its end, so the evidence is open.
-
-    Several holders at one instant share the slot evenly: the labels say who, not how much.
-    """
-    for slot, covered in series.items():
-        first: dict[str, Reading] = {}
-        sharers: dict[str, int] = {}
-        for reading in (piece.reading for piece in covered):
-            jobs = {holder.job_id for holder in reading.holders if holder.job_id}
-            for job in sorted(jobs):
-                first.setdefault(job, reading)
-                sharers[job] = max(sharers.get(job, 1), len(jobs))
-        for job, reading in first.items():
-            yield {
-                "cluster": cluster,
-                "job_id": job,
-                "node": reading.node,
-                "gpu_uuid": slot.gpu_uuid,
-                "slot_uuid": slot.slot_uuid,
-                "gpu_count": 1,
-                "share_ratio": 1 / sharers[job] if sharers[job] > 1 else None,
-                "started_at": reading.at,
-                "ended_at": None,
-                "assignment_method": "exporter_label" if sharers[job] == 1 else "exporter_label_equal_split",
-                "line_number": reading.line,
-            }
+def _good(value: float | None) -> float | None:
+    return value if value is not None and value >= 0 and not blank_reason(value) else None
 
 
 def fields_without_column(fields: Iterable[str]) -> list[str]:

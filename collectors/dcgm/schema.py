@@ -1,7 +1,7 @@
 """The exporter's fields as data: which column each fills and in which unit it arrives.
 
-Source of units: dcgm_fields.h and the exporter's `etc/default-counters.csv`. The profiling fields are ratios from 0
-to 1 although their HELP text says `(in %)`; only `DCGM_FI_DEV_GPU_UTIL` is a percentage.
+Source of names and units: dcgm_fields.h and the exporter's `etc/*.csv` of releases 1.x to 4.x. The profiling fields are
+ratios from 0 to 1 although their HELP text said `(in %)` until 3.x; `DCGM_FI_DEV_GPU_UTIL` is a whole percentage.
 """
 
 from __future__ import annotations
@@ -26,46 +26,57 @@ class Field:
 
 
 SM_ACTIVE, GRAPHICS_ACTIVE, GPU_UTIL = "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL"
+TENSOR_ACTIVE, DRAM_ACTIVE = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_DRAM_ACTIVE"
 #: any of these makes a sample usable (semantics 4)
 ACTIVITY_FIELDS = (SM_ACTIVE, GRAPHICS_ACTIVE, GPU_UTIL)
+#: fields that DCGM gives from 0 to 1
+RATIO_FIELDS = frozenset({SM_ACTIVE, GRAPHICS_ACTIVE, TENSOR_ACTIVE, DRAM_ACTIVE})
 
 USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
 RESERVED, TOTAL = "DCGM_FI_DEV_FB_RESERVED", "DCGM_FI_DEV_FB_TOTAL"
 #: a counter in millijoules since the driver was loaded
 ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
-POWER_LIMIT = "DCGM_FI_DEV_POWER_MGMT_LIMIT"
+POWER_LIMITS = ("DCGM_FI_DEV_POWER_MGMT_LIMIT", "DCGM_FI_DEV_ENFORCED_POWER_LIMIT")
 MAX_SM_CLOCK = "DCGM_FI_DEV_MAX_SM_CLOCK"
 XID = "DCGM_FI_DEV_XID_ERRORS"
 #: how often the XID in the label `xid` came up lately, a series per XID
 XID_COUNT = "DCGM_EXP_XID_ERRORS_COUNT"
+#: what the exporter (since 4.5.3) may give for each pod that shares a card, from its processes, instead of the card's value
+PER_POD_FIELDS = (GPU_UTIL, USED)
 
+#: of several fields for one column the first that has a value stands
 FIELDS: Mapping[str, Field] = {
     SM_ACTIVE: Field("sm_active_ratio"),
     GRAPHICS_ACTIVE: Field("graphics_engine_active_ratio"),
     GPU_UTIL: Field("gpu_utilization_ratio", 0.01),
-    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": Field("tensor_active_ratio"),
-    "DCGM_FI_PROF_DRAM_ACTIVE": Field("dram_active_ratio"),
+    TENSOR_ACTIVE: Field("tensor_active_ratio"),
+    DRAM_ACTIVE: Field("dram_active_ratio"),
     USED: Field("memory_used_bytes", MEBIBYTE),
     "DCGM_FI_DEV_POWER_USAGE": Field("power_watts", is_card_level=True),
+    "DCGM_FI_DEV_POWER_USAGE_INSTANT": Field("power_watts", is_card_level=True),
     "DCGM_FI_DEV_GPU_TEMP": Field("temperature_celsius", is_card_level=True),
     "DCGM_FI_DEV_SM_CLOCK": Field("sm_clock_mhz", is_card_level=True),
     MAX_SM_CLOCK: Field("sm_clock_max_mhz", is_card_level=True),
     "DCGM_FI_DEV_APP_SM_CLOCK": Field("sm_clock_application_mhz", is_card_level=True),
-    "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": Field("clock_event_reasons", is_card_level=True),
+    # the name since DCGM 3.3, and the one before
     "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": Field("clock_event_reasons", is_card_level=True),
+    "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": Field("clock_event_reasons", is_card_level=True),
     # rates in bytes per second, though old exporters typed them as counters (NVIDIA/dcgm-exporter#87, #88)
     "DCGM_FI_PROF_PCIE_RX_BYTES": Field("pcie_rx_bytes", per_second=True),
     "DCGM_FI_PROF_PCIE_TX_BYTES": Field("pcie_tx_bytes", per_second=True),
+    # NVML's, in KB per second (`nvmlDeviceGetPcieThroughput`)
+    "DCGM_FI_DEV_PCIE_RX_THROUGHPUT": Field("pcie_rx_bytes", 1000, per_second=True),
+    "DCGM_FI_DEV_PCIE_TX_THROUGHPUT": Field("pcie_tx_bytes", 1000, per_second=True),
     "DCGM_FI_PROF_NVLINK_RX_BYTES": Field("nvlink_rx_bytes", per_second=True),
     "DCGM_FI_PROF_NVLINK_TX_BYTES": Field("nvlink_tx_bytes", per_second=True),
     XID: Field("xid", is_card_level=True),
 }
 
 #: fields that are read but fill no column by themselves
-DERIVED_FROM = frozenset({FREE, RESERVED, TOTAL, ENERGY, POWER_LIMIT, XID_COUNT})
-CARD_LEVEL = frozenset({name for name, field in FIELDS.items() if field.is_card_level} | {ENERGY, POWER_LIMIT})
+DERIVED_FROM = frozenset({FREE, RESERVED, TOTAL, ENERGY, XID_COUNT, *POWER_LIMITS})
+CARD_LEVEL = frozenset({name for name, field in FIELDS.items() if field.is_card_level} | {ENERGY, *POWER_LIMITS})
 
-#: names of the exporter before DCGM 2 → the field
+#: names of the exporter before DCGM 2 (`etc/1.x-compatibility-metrics.csv`) → the field; `dcgm_fi_…` differ in case only
 OLD_NAMES: Mapping[str, str] = {
     "dcgm_gpu_utilization": GPU_UTIL,
     "dcgm_sm_clock": "DCGM_FI_DEV_SM_CLOCK",
@@ -74,13 +85,19 @@ OLD_NAMES: Mapping[str, str] = {
     "dcgm_total_energy_consumption": ENERGY,
     "dcgm_fb_used": USED,
     "dcgm_fb_free": FREE,
+    "dcgm_fb_total": TOTAL,
     "dcgm_xid_errors": XID,
+    "dcgm_pcie_rx_throughput": "DCGM_FI_DEV_PCIE_RX_THROUGHPUT",
+    "dcgm_pcie_tx_throughput": "DCGM_FI_DEV_PCIE_TX_THROUGHPUT",
 }
 
 
 def field_name(metric: str) -> str | None:
-    """The DCGM field of a metric name, in today's spelling; None for a metric that is not DCGM's."""
+    """The DCGM field of a metric name, in today's spelling; None for a metric that is not DCGM's.
+
+    OpenMetrics ends the names of counters in `_total`, and gives beside each the time at which it began (`_created`).
+    """
     name = metric.removesuffix("_total")
     if name in OLD_NAMES:
         return OLD_NAMES[name]
-    return name.upper() if name.lower().startswith("dcgm_") else None
+    return name.upper() if name.lower().startswith("dcgm_") and not name.endswith("_created") else None

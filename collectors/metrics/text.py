@@ -12,6 +12,8 @@ from warehouse.conform import MALFORMED, Reject, redact
 
 #: the parser's time grows with the square of a line's length
 LINE_LIMIT = 16_384
+#: of a line that is none: looking for secrets in it takes time as well
+SHOWN_CHARACTERS = 2_000
 EPOCH = datetime(1970, 1, 1)
 
 
@@ -44,7 +46,7 @@ def read_samples(text: str, file: str) -> tuple[list[Sample], list[Reject]]:
         try:
             samples.append(_parse_line(line, number, unit, known))
         except (ValueError, IndexError, OverflowError, TypeError) as error:
-            readable = line.encode("utf-8", "replace").decode()
+            readable = line[:SHOWN_CHARACTERS].encode("utf-8", "replace").decode()
             detail = f"no metrics line ({redact(str(error) or 'cut or garbled', 120)})"
             rejects.append(Reject(file, number, MALFORMED, detail.encode("utf-8", "replace").decode(), redact(readable)))
     return samples, rejects

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
+import collectors.http
 from collectors.command import utc_now
 from collectors.dcgm.collect import dcgm, time_in_name
 from tests.unit.collectors.dcgm.scrapes import SLICE, SM, WHOLE, scrape
@@ -60,6 +61,10 @@ def test_the_time_may_stand_in_the_files_name(home: Path, tmp_path: Path) -> Non
         (("--at", "2026-11-01", "--at", "2026-11-02", "--cluster", "c"), "--at once for each"),
         (("--at", "2026-11-01 10:00", "--cluster", "c"), "no offset"),
         (("--at", "2026-11-01", "--cluster", "c", "--url", "http://h:1"), "FILE"),
+        (("--at", "2026-11-01", "--cluster", "c", "--for", "60"), "--for is for addresses"),
+        (("--at", "2026-11-01", "--cluster", "c", "--node", "a", "--node", "b"), "one --node NAME"),
+        (("--at", "2026-11-01", "--cluster", "c", "--node", "a", "--node", "b=c"), "--node EXPORTER=NAME"),
+        (("--at", "2026-11-01", "--cluster", "c", "--node", "=c"), "write --node EXPORTER=NAME"),
     ],
 )
 def test_wrong_usage_names_the_remedy_and_lands_nothing(
@@ -155,7 +160,10 @@ def test_user_and_password_of_an_address_are_sent_and_not_kept(home: Path, expor
     assert "p%40ss" not in result.output + str(record)
 
 
-def test_an_address_that_does_not_answer_fails_without_showing_its_password(home: Path, exporter: str) -> None:
+def test_an_address_that_does_not_answer_fails_without_showing_its_password(
+    home: Path, exporter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collectors.http, "_PAUSE_SECONDS", 0.01)
     for url, reason in (
         (f"{exporter}/nothing", "404"),
         ("http://someone:hunter2@127.0.0.1:9/metrics", "is dcgm-exporter running"),

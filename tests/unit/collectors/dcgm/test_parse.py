@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.command import SourceFailedError
-from collectors.dcgm.parse import Holder, OptionMissingError, Slot, holder_of, is_no_node, parse_scrape
+from collectors.dcgm.labels import Slot
+from collectors.dcgm.parse import OptionMissingError, parse_scrape
 from collectors.metrics.text import read_samples
 from tests.unit.collectors.dcgm.scrapes import GRAPHICS, SLICE, SM, UTIL, WHOLE, scrape
 
@@ -43,19 +44,10 @@ def test_a_device_without_uuid_is_known_by_node_and_pci_address_and_without_both
     assert [(reject.line, reject.reason) for reject in nameless.rejects] == [(2, "malformed")]
 
 
-def test_the_exported_pod_is_the_workload_and_the_exporters_own_pod_is_not() -> None:
-    """A13: Prometheus puts the exporter's pod on the series and moves the workload's to `exported_pod`."""
-    labels = {"namespace": "monitoring", "pod": "dcgm-exporter-x", "exported_namespace": "default", "exported_pod": "pod1"}
-    assert holder_of(labels) == Holder("default", "pod1", None)
-    # a blank `exported_pod` is not scraped at all: what is left names the exporter, who holds nothing
-    assert holder_of({"namespace": "monitoring", "pod": "nvidia-dcgm-exporter-tl46n", "uid": "u-1"}) is None
-
-
 def test_a_blank_pod_label_is_no_evidence_and_the_reading_stays() -> None:
     """A14: labels are there and empty on MIG devices."""
     readings = parse_scrape(scrape({GRAPHICS: 0.9}, SLICE | {"pod": "", "namespace": ""}).encode(), "a", at=NOON).readings
     assert [(reading.holders, reading.values[GRAPHICS]) for reading in readings] == [(frozenset(), 0.9)]
-    assert holder_of({"exported_pod": "", "pod": "dcgm-exporter-x"}) is None
 
 
 def test_a_device_reading_copied_to_each_pod_that_shares_the_card_is_one_reading() -> None:
@@ -115,18 +107,107 @@ def test_an_xid_that_was_counted_lately_is_the_xid_and_a_lost_card_decides() -> 
     assert parse_scrape(text.encode(), "a", at=NOON).readings[0].values == {"DCGM_FI_DEV_XID_ERRORS": 79}
 
 
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [("nvidia-dcgm-exporter-tl46n", True), ("424773df46e0", True), ("gpu-dcgm-exporter-7d9f8-x2x4z", True), ("node7", False)],
-)
-def test_an_exporters_pod_is_no_node(host: str, expected: bool) -> None:
-    assert is_no_node(host) is expected
-
-
 @pytest.mark.parametrize("data", [b"", b"# HELP only\n", b"go_goroutines 12\n", b"\x1f\x8bnot gzip"])
 def test_a_text_without_dcgm_fields_is_a_failed_source(data: bytes) -> None:
     with pytest.raises(SourceFailedError, match=r"a\.prom"):
         parse_scrape(data, "a.prom", at=NOON)
+
+
+def each(values: dict[str, list[float]], *labels: dict[str, str]) -> str:
+    """A series per field and set of labels: the first value with the first labels, and so on."""
+    return "\n".join(
+        scrape({name: numbers[position] for name, numbers in values.items() if position < len(numbers)}, WHOLE | extra)
+        for position, extra in enumerate(labels)
+    )
+
+
+PODS = [{"pod": f"p{number}", "namespace": "n", "vgpu": str(number)} for number in range(3)]
+POWER, USED = "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_FB_USED"
+
+
+def test_parts_for_each_pod_are_added_up_and_what_is_copied_to_each_is_not() -> None:
+    """Since 4.5.3 the exporter gives utilisation and memory of each pod's processes, and all else once per pod."""
+    text = each({UTIL: [30, 30, 0], USED: [1000, 500, 0], POWER: [300] * 3, SM: [0.7] * 3}, *PODS)
+    scrapes = parse_scrape(text.encode(), "a", at=NOON)
+    assert scrapes.readings[0].values == {UTIL: 60.0, USED: 1500.0, POWER: 300.0, SM: 0.7}
+    assert (scrapes.split, scrapes.repeated) == (2, 4)
+
+
+def test_copies_are_one_value_where_no_card_of_the_scrape_shows_parts() -> None:
+    text = each({UTIL: [99, 99, 99], USED: [4000] * 3, POWER: [300] * 3}, *PODS)
+    assert parse_scrape(text.encode(), "a", at=NOON).readings[0].values == {UTIL: 99.0, USED: 4000.0, POWER: 300.0}
+
+
+def test_equal_parts_are_parts_if_another_card_shows_that_the_exporter_gives_them() -> None:
+    other = [labels | {"UUID": "GPU-2", "gpu": "1"} for labels in PODS]
+    equal = each({UTIL: [20, 20, 20], POWER: [300] * 3}, *PODS)
+    unequal = each({UTIL: [10, 20, 30], POWER: [310] * 3}, *other)
+    readings = parse_scrape(f"{equal}\n{unequal}".encode(), "a", at=NOON).readings
+    assert [reading.values[UTIL] for reading in readings] == [60.0, 60.0]
+
+
+def test_utilisation_split_by_user_is_added_up_whatever_the_parts_and_never_above_the_whole() -> None:
+    """A mapper of users multiplies this one field only: two equal halves are halves."""
+    text = each({UTIL: [25, 25], POWER: [300]}, {"USER": "a"}, {"USER": "b"})
+    assert parse_scrape(text.encode(), "a", at=NOON).readings[0].values[UTIL] == 50.0
+    rounded = each({UTIL: [67, 34], POWER: [300, 300]}, *PODS[:2])
+    assert parse_scrape(rounded.encode(), "a", at=NOON).readings[0].values[UTIL] == 100.0
+
+
+def test_links_switches_and_cpus_are_named_once_and_quarantine_nothing() -> None:
+    """Every such line of an HGX or Grace node was quarantined for want of a GPU's UUID."""
+    text = "\n".join(
+        (
+            scrape({SM: 0.5}),
+            'DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT{nvswitch="nvswitch0",Hostname="node7"} 40',
+            'DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL{nvlink="0",nvswitch="nvswitch0",hostname="node7"} 0',
+            'DCGM_FI_DEV_GPU_UTIL{nvlink="3",gpu="0",gpu_uuid="GPU-1",device="nvidia0",hostname="node7"} 7',
+            'DCGM_FI_DEV_CPU_UTIL_TOTAL{cpu="0",Hostname="node7"} 0.02',
+            'DCGM_FI_DEV_CPU_UTIL_TOTAL{cpucore="0",cpu="0"} 0.02',
+        )
+    )
+    scrapes = parse_scrape(text.encode(), "a", at=NOON)
+    assert not scrapes.rejects
+    assert scrapes.readings[0].values == {SM: 0.5}
+    assert scrapes.others == {
+        "DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT",
+        "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL",
+        UTIL,
+        "DCGM_FI_DEV_CPU_UTIL_TOTAL",
+    }
+
+
+def test_slurm_jobs_on_every_instance_of_a_card_are_no_evidence_of_which_one_each_holds() -> None:
+    def instances(*jobs: str) -> str:
+        numbered = enumerate(jobs)
+        return "\n".join(scrape({GRAPHICS: 0.9}, SLICE | {"GPU_I_ID": str(number), "hpc_job": job}) for number, job in numbered)
+
+    told = parse_scrape(instances("4711", "4712", "").encode(), "a", at=NOON)
+    assert [{holder.job_id for holder in reading.holders} for reading in told.readings] == [{"4711"}, {"4712"}, set()]
+    copied = parse_scrape(instances("4711", "4711", "4711").encode(), "a", at=NOON)
+    assert [reading.holders for reading in copied.readings] == [frozenset()] * 3
+    assert copied.shared_jobs == {"GPU-1"}
+    assert parse_scrape(instances("4711").encode(), "a", at=NOON).readings[0].holders
+
+
+def test_counters_may_end_in_total_and_the_time_at_which_they_began_is_none_of_them() -> None:
+    text = scrape({"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total": 5, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_created": 1.7e9})
+    values = parse_scrape(f"{text}\n# EOF\n".encode(), "a", at=NOON).readings[0].values
+    assert values == {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": 5.0}
+
+
+def test_labels_may_be_separated_by_blanks_as_old_releases_wrote_them() -> None:
+    text = f'{UTIL}{{gpu="0", UUID="GPU-1", device="nvidia0",Hostname="n"}} 85\n{SM}{{gpu="0", UUID="GPU-1",Hostname="n"}} 0.5'
+    readings = parse_scrape(text.encode(), "a", at=NOON).readings
+    assert [(reading.slot, reading.values) for reading in readings] == [(Slot("GPU-1", None), {UTIL: 85.0, SM: 0.5})]
+
+
+def test_a_line_without_end_costs_little_time_and_is_quarantined_with_its_beginning() -> None:
+    text = f'{scrape({SM: 0.5})}\n{SM}{{x="{"y" * 20_000_000}\n{scrape({UTIL: 70})}'
+    scrapes = parse_scrape(text.encode(), "a.prom", at=NOON)
+    assert scrapes.readings[0].values == {SM: 0.5, UTIL: 70.0}
+    assert [(reject.line, reject.reason) for reject in scrapes.rejects] == [(3, "malformed")]
+    assert len(scrapes.rejects[0].text) < 5000
 
 
 LINES = st.lists(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -30,7 +31,7 @@ def landed(*scrapes: tuple[datetime, str], table: str = "gpu_samples") -> list[d
     return conformed.rows.to_dicts() if conformed else []
 
 
-def one(values: dict[str, float | str], labels: dict[str, str] = WHOLE, table: str = "gpu_samples") -> dict[str, Any]:
+def one(values: Mapping[str, float | str], labels: dict[str, str] = WHOLE, table: str = "gpu_samples") -> dict[str, Any]:
     (row,) = landed((NOON, scrape(values, labels)), table=table)
     return row
 
@@ -195,27 +196,20 @@ def test_slices_of_a_card_follow_its_model(model: str, slices: int | None) -> No
     assert card_slices(model) == slices
 
 
-def test_a_pod_known_by_uid_is_evidence_and_one_known_by_name_is_not() -> None:
-    named = one_or_none({"pod": "train-0", "namespace": "default"})
-    assert named is None
-    known = one_or_none({"pod": "train-0", "namespace": "default", "pod_uid": "3f2a"})
-    assert known is not None
-    assert (known["job_id"], known["gpu_uuid"], known["gpu_count"], known["started_at"]) == ("3f2a", "GPU-1", 1.0, NOON)
-    assert (known["ended_at"], known["share_ratio"], known["assignment_method"]) == (None, None, "exporter_label")
-    slurm = one_or_none({"hpc_job": "4711"})
-    assert slurm is not None
-    assert slurm["job_id"] == "4711"
+def test_growth_that_no_gpu_can_have_is_left_out() -> None:
+    """A counter that jumps by 400 MJ in a minute is wrong, whatever made it jump."""
+    values = (1_000_000, 401_000_000_000, 401_000_020_000)
+    rows = landed(*((NOON + MINUTE * number, scrape({ENERGY: value})) for number, value in enumerate(values)))
+    assert [row["energy_joules"] for row in rows] == [None, None, 20.0]
 
 
-def one_or_none(labels: dict[str, str]) -> dict[str, Any] | None:
-    rows = landed((NOON, scrape({SM: 0.5}, WHOLE | labels)), (NOON + MINUTE, scrape({SM: 0.5}, WHOLE | labels)), table="run_gpus")
-    assert len(rows) <= 1
-    return rows[0] if rows else None
+def test_two_fields_for_one_column_fill_it_with_the_first_that_has_a_value() -> None:
+    row = one({"DCGM_FI_DEV_POWER_USAGE": 140737488355330.0, "DCGM_FI_DEV_POWER_USAGE_INSTANT": 312.5})
+    assert (row["power_watts"], row["missing"]) == (312.5, None)
+    both = one({"DCGM_FI_DEV_POWER_USAGE": 300, "DCGM_FI_DEV_POWER_USAGE_INSTANT": 312.5})
+    assert both["power_watts"] == 300.0
 
 
-def test_holders_of_one_slot_at_one_instant_share_it_evenly() -> None:
-    text = "\n".join(scrape({SM: 0.714}, WHOLE | {"pod_uid": f"u{number}"}) for number in range(3))
-    rows = landed((NOON, text), table="run_gpus")
-    assert [(row["job_id"], row["share_ratio"], row["assignment_method"]) for row in rows] == [
-        (f"u{number}", pytest.approx(1 / 3), "exporter_label_equal_split") for number in range(3)
-    ]
+def test_throughput_that_nvml_measured_is_in_kilobytes_a_second() -> None:
+    row = one({"DCGM_FI_DEV_PCIE_TX_THROUGHPUT": 5, "DCGM_FI_DEV_PCIE_RX_THROUGHPUT": 7, "DCGM_FI_PROF_PCIE_RX_BYTES": 9})
+    assert (row["pcie_tx_bytes"], row["pcie_rx_bytes"]) == (5 * 1000 * 60, 9 * 60)
