@@ -92,10 +92,26 @@ def _named(world: World, rows: Sequence[RunGpu]) -> list[Run]:
     for job_id in sorted({row.job_id for row in rows}):
         mine = [row for row in rows if row.job_id == job_id]
         start, end = min(row.start for row in mine), max(row.end or row.start for row in mine)
-        count = float(len({(row.gpu, row.slot) for row in mine}))
         namespace, name = job_id.split("/", 1)
-        run_id = f"{world.cluster}/{job_id}"
-        runs.append(Run(run_id, job_id, "kubernetes", start, end, end, count, None, None, (), 0, "unknown", namespace, name))
+        runs.append(
+            Run(
+                run_id=f"{world.cluster}/{job_id}",
+                job_id=job_id,
+                scheduler="kubernetes",
+                start=start,
+                end=end,
+                observed=end,
+                gpu_count=None,
+                profile=None,
+                share=None,
+                nodes=(),
+                suspended_us=0,
+                kind="unknown",
+                namespace=namespace,
+                name=name,
+                is_known_by_name=True,
+            )
+        )
     return runs
 
 

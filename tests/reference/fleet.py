@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tests.reference.fleet_evidence import add_evidence
 from tests.reference.world import MINUTE_US, SECOND_US, instant, stamp
 
 Tables = dict[str, list[dict[str, str]]]
@@ -67,6 +68,7 @@ def make_fleet(seed: int) -> Fleet:
         _samples(dice, fleet, card, end, quiet)
     for node in nodes:
         _runs(dice, fleet, node, [card for card in cards if card.node == node], end)
+    add_evidence(fleet, cards, BASE, end, seed)
     _close(dice, fleet, end)
     return fleet
 

@@ -53,7 +53,10 @@ def pieces(world: World) -> list[Piece]:
     world = understood(world, held_spans(world))
     known = devices(world)
     exact, pool = claims(world)
-    inventory = inventory_spans(world, known, sightings_by_holding(world, known, exact, pool))
+    # a label says no more than the sample that bears it
+    by_name = {run.run_id for run in world.runs if run.is_known_by_name}
+    told = [hold for hold in exact if hold.run_id not in by_name]
+    inventory = inventory_spans(world, known, sightings_by_holding(world, known, told, pool))
     broken = {gpu: out_of_service_spans(world, device) for gpu, device in known.items()}
     able = {gpu: without(inventory[gpu], broken[gpu]) for gpu in known}
     held = exact + assign_pools(world, known, exact, pool, inventory, able, roll_up(world, known, able))

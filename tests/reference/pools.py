@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,6 +17,7 @@ from tests.reference.world import GIB, HOUR_US, MINUTE_US, World
 IDLE = 0.05  # idle_activity_ratio
 #: compute slices of a card that can be cut into instances
 CARD_SLICES = 7
+PROFILE = re.compile(r"(?:(\d+)c\.)?((\d+)g\.\d+gb)")
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,17 @@ def _units(world: World, device: Device, profile: str | None) -> list[Unit]:
 
 def _placed(known: Mapping[str, Device], hold: PoolHold, inventory: Mapping[str, Sequence[Span]]) -> list[PoolHold]:
     """A claim of instances of a profile, while the node has a slot of it; else of that fraction of a device."""
-    if not hold.profile:
+    match = PROFILE.search((hold.profile or "").lower())
+    if not match:
         return [hold]
+    profile, slices = match[2], int(match[3])
+    # 1c.3g.40gb is one of the three compute instances of a slot 3g.40gb
+    hold = replace(hold, profile=profile, count=hold.count * Fraction(int(match[1] or slices), slices))
     here = [device for device in known.values() if device.node == hold.node]
-    having = united(span for device in here if hold.profile in device.profiles for span in inventory[device.gpu])
+    having = united(span for device in here if profile in device.profiles for span in inventory[device.gpu])
     span = [(hold.start, hold.end)]
     slots = [replace(hold, start=start, end=end) for start, end in common(span, having)]
-    fraction = Fraction(int(hold.profile.split("g")[0]), CARD_SLICES)
+    fraction = Fraction(slices, CARD_SLICES)
     rest = without(span, having)
     return slots + [replace(hold, start=start, end=end, profile=None, count=hold.count * fraction) for start, end in rest]
 

@@ -78,6 +78,7 @@ class Run:
     kind: str
     namespace: str = ""
     name: str = ""
+    is_known_by_name: bool = False
 
 
 @dataclass(frozen=True)

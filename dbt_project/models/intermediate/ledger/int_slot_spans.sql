@@ -88,30 +88,62 @@ based as (
 
 ),
 
+-- on a drained node a slot's service depends on whether any slot of its device is held
+holds_cutting as (
+
+    select
+        based.cluster,
+        based.slot_id,
+        based.usage_date,
+        based.started_at as base_started_at,
+        based.ended_at as base_ended_at,
+        holds.started_at,
+        holds.ended_at
+
+    from based
+    inner join holds
+        on
+            based.cluster = holds.cluster
+            and based.slot_id = holds.slot_id
+            and based.usage_date = holds.usage_date
+            and holds.started_at < based.ended_at
+            and holds.ended_at > based.started_at
+
+    union
+
+    select
+        based.cluster,
+        based.slot_id,
+        based.usage_date,
+        based.started_at as base_started_at,
+        based.ended_at as base_ended_at,
+        holds.started_at,
+        holds.ended_at
+
+    from based
+    inner join holds
+        on
+            based.cluster = holds.cluster
+            and based.gpu_id = holds.gpu_id
+            and based.usage_date = holds.usage_date
+            and holds.started_at < based.ended_at
+            and holds.ended_at > based.started_at
+    where based.state = 'drained'
+
+),
+
 cuts as (
 
     select cluster, slot_id, usage_date, started_at as base_started_at, started_at as cut_at
     from based
     union
-    select based.cluster, based.slot_id, based.usage_date, based.started_at, holds.started_at
-    from based
-    inner join holds
-        on
-            based.cluster = holds.cluster
-            and based.slot_id = holds.slot_id
-            and based.usage_date = holds.usage_date
-            and holds.started_at > based.started_at
-            and holds.started_at < based.ended_at
+    select cluster, slot_id, usage_date, base_started_at, started_at
+    from holds_cutting
+    where started_at > base_started_at
     union
-    select based.cluster, based.slot_id, based.usage_date, based.started_at, holds.ended_at
-    from based
-    inner join holds
-        on
-            based.cluster = holds.cluster
-            and based.slot_id = holds.slot_id
-            and based.usage_date = holds.usage_date
-            and holds.ended_at > based.started_at
-            and holds.ended_at < based.ended_at
+    select cluster, slot_id, usage_date, base_started_at, ended_at
+    from holds_cutting
+    where ended_at < base_ended_at
 
 ),
 

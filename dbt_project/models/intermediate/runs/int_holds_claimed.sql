@@ -315,7 +315,7 @@ spread as (
 claimed as (
 
     select * from evidence_claimed
-    where started_at < ended_at
+    where started_at < ended_at and (gpu_uuid is not null or gpu_count > 0.0)
     union all
     select * from spread
     where started_at < ended_at
