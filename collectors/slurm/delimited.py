@@ -1,7 +1,8 @@
 """Delimited sacct output (`-P`, `-p`, `--delimiter`), with a header or without, into records.
 
-sacct prints names as they are, so a job called `train|llama` has a cell too many. The surplus goes back into the
-free-text field if the shapes of the other fields leave only one way to do it; otherwise the row is quarantined.
+sacct prints names as they are, so a job called `train|llama` has a cell too many, and one with a line end in its comment
+takes two lines. The surplus goes back into the free-text field if the shapes of the other fields leave only one way to do it;
+otherwise the row is quarantined.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ UNIT_SEPARATOR = "\x1f"
 MOST_SURPLUS = 60
 #: ways to cut a row that are tried before it counts as ambiguous
 MOST_WAYS = 200
+#: lines that one row may take; a text with more line ends is no name or comment
+MOST_LINES = 200
+MOST_CHARACTERS = 1 << 16
 #: rows looked at to see whether an output without header has the fields it is said to have
 ROWS_TRIED = 50
 RESOURCE = re.compile(r"[a-z]+(?:/[^=,]+)?=[^=,]*")
@@ -118,17 +122,59 @@ def _named_layout(lines: Lines, delimiter: str, file: str, named: tuple[str, ...
 
 def _read_rows(lines: Lines, layout: _Layout, file: str) -> Records:
     result = Records()
-    for number, line in lines:
+    place = 0
+    while place < len(lines):
+        number, line = lines[place]
         header = _header(line, layout.delimiter)
         if header:  # the first line, or that of an output appended to this one
             layout = header
+            place += 1
             continue
-        cut = _cut(layout.cells(line), layout)
+        cut, text, taken = _mended(lines, place, layout) or (_cut(layout.cells(line), layout), line, 1)
+        place += taken
         if isinstance(cut, _Uncut):
-            result.rejects.append(Reject(file, number, cut.reason, cut.detail, redact(line)))
+            result.rejects.append(Reject(file, number, cut.reason, cut.detail, redact(text)))
         else:
-            result.records.append(Record(number, dict(zip(layout.fields, cut, strict=True)), line))
+            result.records.append(Record(number, dict(zip(layout.fields, cut, strict=True)), text))
     return result
+
+
+def _mended(lines: Lines, place: int, layout: _Layout) -> tuple[tuple[str, ...], str, int] | None:
+    """A row that line ends in its free text have spread over several lines: its fields, its text, how many lines it took.
+
+    None where the line is a row of its own or none, and where it cannot be put together for sure: no line with a job's id in
+    its place is taken into another, and every line end must fall into free text. (Behind a whole row a line without an id may
+    be the rest of its last field, or a message; it is quarantined.)
+    """
+    text = lines[place][1]
+    cells = layout.cells(text)
+    if len(cells) >= len(layout.fields) or not _has_id(cells, layout) or not _fit(cells[:-1], layout):
+        return None
+    for taken, (_, following) in enumerate(lines[place + 1 : place + MOST_LINES], start=2):
+        if _has_id(layout.cells(following), layout) or len(text) + len(following) > MOST_CHARACTERS:
+            return None
+        text += f"\n{following}"
+        cells = layout.cells(text)
+        if len(cells) >= len(layout.fields):
+            cut = _cut(cells, layout)
+            if isinstance(cut, _Uncut) or any("\n" in value for value in _outside_free_text(cut, layout)):
+                return None
+            return cut, text, taken
+    return None
+
+
+def _has_id(cells: Sequence[str], layout: _Layout) -> bool:
+    """Whether a job's id stands in its place: the line is a row, or the beginning of one."""
+    told = [(name, text) for name, text in zip(layout.fields, cells, strict=False) if name in ("JobIDRaw", "JobID")]
+    return bool(told) and all(has_shape(name, text) for name, text in told)
+
+
+def _fit(cells: Sequence[str], layout: _Layout) -> bool:
+    return all(has_shape(name, text) for name, text in zip(layout.fields, cells, strict=False))
+
+
+def _outside_free_text(cut: tuple[str, ...], layout: _Layout) -> list[str]:
+    return [text for name, text in zip(layout.fields, cut, strict=True) if name not in FREE_TEXT]
 
 
 def _cells(line: str, delimiter: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from collectors.slurm import tres
+from collectors.slurm.comments import GpuStatistics, statistics_of
 from collectors.slurm.gres import gpus_of_gres, parse_gres
 from collectors.slurm.nodelist import expand
 from collectors.slurm.records import Record
@@ -41,6 +42,7 @@ UNREADABLE = "rows have an unreadable {}, left empty"
 #: how many of a kind each node gives, where only the job's own count is known
 BY_TRES = "tres_count"
 WITHOUT_RULES = MigRules()
+NO_STATISTICS = GpuStatistics(None, None)
 
 Value = TypeVar("Value")
 
@@ -66,14 +68,17 @@ def to_attempts(records: Sequence[Record], file: str, zone: ZoneInfo | None, rul
     """
     result = Attempts()
     steps = _step_names(records)
+    commented = statistics_of(records)
     tracked = {record.get("Cluster") for record in records if _mentions_gpus(record)}
     for record in records:
         if record.is_step:
             continue
         try:
             names = steps.get(_job_of(record), frozenset())
-            gpus, kinds = _gpus(record, rules)
-            row, instant = _row(record, names, zone, result.oddities)
+            statistics = commented.get(_job_of(record), NO_STATISTICS)
+            gpus, kinds = _gpus(record, rules, statistics)
+            row, instant = _row(record, zone, result.oddities)
+            row["labels"] = _labels(record, names, statistics)
             row |= _gpu_columns(record, gpus, kinds, record.get("Cluster") in tracked)
         except ValueError as error:
             reason = AMBIGUOUS_LOCAL_TIME if isinstance(error, AmbiguousTimeError) else MALFORMED
@@ -93,9 +98,7 @@ def notes(attempts: Attempts) -> list[str]:
     return found + [text if text == ZONE_ASSUMED else f"{count} {text}" for text, count in sorted(attempts.oddities.items())]
 
 
-def _row(
-    record: Record, steps: frozenset[str], zone: ZoneInfo | None, oddities: Counter[str]
-) -> tuple[dict[str, Any], datetime | None]:
+def _row(record: Record, zone: ZoneInfo | None, oddities: Counter[str]) -> tuple[dict[str, Any], datetime | None]:
     state = re.sub(r"\+$| by \S+$", "", record.get("State"))
     submitted_at, eligible_at, started_at, ended_at = (
         parse_time(record.get(name), zone) for name in ("Submit", "Eligible", "Start", "End")
@@ -140,7 +143,6 @@ def _row(
     row |= _resources(record, oddities)
     row |= _nodes(record)
     row["cpu_seconds"] = _cpu_seconds(record, oddities) if started_at and ended_at else None
-    row["labels"] = _labels(record, steps)
     if ended_at:
         return row, ended_at
     if started_at:
@@ -152,11 +154,14 @@ def _mentions_gpus(record: Record) -> bool:
     return "gres/gpu" in record.get("AllocTRES") + record.get("ReqTRES") or "gpu" in record.get("AllocGRES")
 
 
-def _gpus(record: Record, rules: MigRules) -> tuple[Gpus, tuple[Kind, ...]]:
-    """The GPUs a job holds, from its TRES, else (clusters that do not track gres/gpu; case B03) its GRES, and their kinds."""
+def _gpus(record: Record, rules: MigRules, statistics: GpuStatistics) -> tuple[Gpus, tuple[Kind, ...]]:
+    """The GPUs a job holds, from its TRES, else (clusters that do not track gres/gpu; case B03) its GRES, else what its site
+    noted of them; and their kinds."""
     held = tres.gpus(tres.parse_tres(record.get("AllocTRES")))
     if held.count is None:
         held = gpus_of_gres(parse_gres(record.get("AllocGRES")))
+    if held.count is None and statistics.count is not None:
+        held = Gpus(statistics.count, ((None, statistics.count),) if statistics.count else ())
     return held, kinds_of(held, record.get("Partition"), rules)
 
 
@@ -238,8 +243,9 @@ def _cpu_seconds(record: Record, oddities: Counter[str]) -> float | None:
     return sum(known) if known else None
 
 
-def _labels(record: Record, steps: frozenset[str]) -> str | None:
-    """What the columns have no room for, as JSON: how the job was started, its array or heterogeneous job, its shares.
+def _labels(record: Record, steps: frozenset[str], statistics: GpuStatistics) -> str | None:
+    """What the columns have no room for, as JSON: how the job was started, its array or heterogeneous job, its shares, and
+    the mean GPU utilisation that its site noted.
 
     `interactive`: its name says so (`interactive`, Jupyter), or there is no batch script: salloc, srun, steps without `.batch`.
     """
@@ -260,6 +266,8 @@ def _labels(record: Record, steps: frozenset[str]) -> str | None:
     for kind in ("shard", "mps"):
         if f"gres/{kind}" in allocated:
             labels[kind] = allocated[f"gres/{kind}"]
+    if statistics.utilization_ratio is not None:
+        labels["gpu_utilization_ratio"] = statistics.utilization_ratio
     return json.dumps(labels, sort_keys=True) if labels else None
 
 

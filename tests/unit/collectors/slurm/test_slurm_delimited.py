@@ -192,3 +192,31 @@ def test_the_fields_of_an_output_without_header_can_be_named() -> None:
 def test_an_output_without_header_and_with_other_fields_is_a_failed_source(fields: tuple[str, ...], message: str) -> None:
     with pytest.raises(SourceFailedError, match=message):
         parse(ROW, fields=fields)
+
+
+BROKEN = "JobIDRaw|JobName|State|Start|End|AllocTRES|Comment\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "names", "rejects"),
+    [
+        # a line end in the middle, several of them, with the delimiter in another text
+        ("7|two\nlines|COMPLETED|1796020000|1796023600|gres/gpu=2|\n", ["two\nlines"], []),
+        ("7|a\nb\nc|COMPLETED|1796020000|1796023600|gres/gpu=2|x|y\n8|d|FAILED|1796020000|1796023600||\n", ["a\nb\nc", "d"], []),
+        # behind a whole row: the rest of its last text, or a message
+        ("7|train|COMPLETED|1796020000|1796023600|gres/gpu=2|see\nbelow\n", ["train"], [3]),
+        ("7|train|COMPLETED|1796020000|1796023600|gres/gpu=2|see\nsacct: error: lost\n", ["train"], [3]),
+        # a row that is cut off stays alone, the next one is whole
+        ("7|two\n8|d|FAILED|1796020000|1796023600||\n", ["d"], [2]),
+        ("7|train|COMPL\n8|d|FAI\n9|e|FAILED|1796020000|1796023600||\n", ["e"], [2, 3]),
+        # a line end outside free text is damage
+        ("7|train|COMPLETED|17960\n20000|1796023600|gres/gpu=2|\n", [], [2, 3]),
+        ("7|train|COMPLETED|1796020000|1796023600|gres/gpu=2|see\n8|d\n", ["train"], [3]),
+    ],
+)
+def test_line_ends_in_free_text_are_mended_and_nowhere_else(rows: str, names: list[str], rejects: list[int]) -> None:
+    """A job whose comment held a line end was quarantined, and its GPU-hours with it."""
+    output = parse_sacct((BROKEN + rows).encode(), "saved", Reading())
+
+    assert [row["name"] for row in output.rows] == names
+    assert [reject.line for reject in output.rejects] == rejects

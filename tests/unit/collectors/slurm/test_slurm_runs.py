@@ -271,3 +271,24 @@ def test_a_value_no_gpu_hour_depends_on_is_left_empty_and_counted(fields: dict[s
 
     assert (len(output.rows), output.rejects) == (1, [])
     assert any("1 rows have an unreadable" in note for note in output.notes)
+
+
+@pytest.mark.parametrize(
+    ("comment", "count", "labels"),
+    [
+        ('{"gpu_mem_max": 12345, "ncpu": 2, "ngpu": 1, "gpu_util": 53.1}', 1, {"gpu_utilization_ratio": 0.531}),
+        ('{"ngpu": 2}', 2, {}),
+        ('{"ngpu": true, "gpu_util": 9e9}', None, {}),
+        ('["ngpu"]', None, {}),
+        ('my "ngpu" job', None, {}),
+        ("", None, {}),
+    ],
+)
+def test_the_gpus_that_a_site_notes_in_a_comment_count_where_slurm_tracks_none(
+    comment: str, count: int | None, labels: dict[str, Any]
+) -> None:
+    text = f"JobID;State;Start;End;Comment\n7;RUNNING;1796020000;Unknown;\n7.batch;RUNNING;1796020000;Unknown;{comment}\n"
+    [row] = parse_sacct(text.encode(), "saved", Reading()).rows
+
+    assert row["gpu_count"] == count
+    assert json.loads(row["labels"]) == {"batch": True, **labels}

@@ -78,6 +78,12 @@ def test_each_snapshot_of_a_running_job_keeps_its_time() -> None:
         ({"time_limit": 1}, "time_limit_seconds", None),  # 1 is without limit, 0 unset, else seconds + 2
         ({"time_limit": 0}, "time_limit_seconds", None),
         ({"sacct": None}, "gpu_count", None),
+        # 0.16 and later: resources beside the sacct object, memory in KiB
+        ({"sacct": None, "allocated_resources": "cpu=32,gres/gpu:a100=1,gres/gpu=1"}, "gpu_count", 1),
+        ({"requested_resources": "cpu=24,mem=256G,node=1,gres/gpu=3"}, "requested_gpu_count", 3),
+        ({"requested_memory_per_node": 134217728}, "memory_bytes", 128 * 2**30),
+        ({"requested_memory_per_node": 0}, "memory_bytes", None),
+        ({"job_step": ""}, "job_id", "7"),
         ({"nodes": None}, "node_list", None),
         ({"job_state": "FAILED", "exit_code": 1}, "exit_code", "1:0"),
         ({"array_job_id": 4, "array_task_id": 5}, "labels", '{"array_job_id": "4", "array_task_id": "5"}'),
@@ -118,3 +124,28 @@ def test_a_snapshot_without_time_or_producer_is_dated_by_what_is_in_it() -> None
     [row] = output.rows
     assert (row["cluster"], row["observed_at"]) == (None, datetime(2025, 5, 3, 6, 59, 11))
     assert output.source_version is None
+
+
+def test_the_flat_json_of_0_13_is_read_as_its_csv_is() -> None:
+    job = {"JobIDRaw": "7", "JobID": "7", "State": "RUNNING", "Start": "2025-05-02T14:09:52+02:00", "ElapsedRaw": "60",
+           "AllocTRES": "cpu=1,gres/gpu=1", "JobName": "train"}  # fmt: skip
+    output = parse(json.dumps({"v": "0.13.0", "jobs": [job, 7]}))
+
+    [row] = output.rows
+    assert (row["name"], row["gpu_count"], row["observed_at"]) == ("train", 1, datetime(2025, 5, 2, 12, 10, 52))
+    assert (output.source_version, len(output.rejects)) == ("sonar 0.13.0", 1)
+
+
+def test_a_snapshot_cut_off_behind_whole_ones_is_quarantined_and_they_land() -> None:
+    output = parse("\n".join([snapshot(JOB), snapshot(JOB, time="2025-05-03T09:02:10+02:00"), snapshot(JOB)[:-20]]))
+
+    assert len(output.rows) == 2
+    assert [(reject.line, reject.reason) for reject in output.rejects] == [(3, "malformed")]
+
+
+def test_documents_one_after_the_other_are_all_read() -> None:
+    pretty = json.dumps(json.loads(snapshot(JOB)), indent=1)
+    output = parse(f"{pretty}\n{pretty}\n{pretty[:40]}")
+
+    assert len(output.rows) == 2
+    assert [reject.line for reject in output.rejects] == [2 * len(pretty.split("\n")) + 1]
