@@ -16,11 +16,10 @@ from collectors.inference.schema import (
     BLOCK_POOLS,
     BREAKDOWN_LABELS,
     CACHE_CONFIG,
-    GROWING,
     HITS_IN_BLOCKS,
     MODEL_LABELS,
+    NEEDED,
     REPEATED_LABELS,
-    STANDING,
     TRT_LLM_BLOCKS,
 )
 from collectors.metrics.text import EPOCH, Sample, read_samples
@@ -106,7 +105,7 @@ def to_readings(
 ) -> Scrape:
     """The readings in samples that were read already; those of other programs are passed over.
 
-    `hits_in_blocks`: the server counts prefix-cache hits in blocks (vLLM before 0.8.3), so they become tokens here.
+    `hits_in_blocks`: the server counts prefix-cache hits in blocks (the first versions of vLLM V1), so they become tokens here.
     """
     scrape = Scrape()
     nim = is_nim(sample.name for sample in samples)
@@ -145,7 +144,7 @@ class _Builder:
 
     def add(self, name: Name, sample: Sample, at: datetime | None) -> Reject | None:
         self.last_metric, self.line = name.metric, self.line or sample.line
-        if name.metric not in GROWING | STANDING or "quantile" in sample.labels:
+        if name.metric not in NEEDED or "quantile" in sample.labels:
             return None
         if name.part == "created":
             self.created.append(sample.value)

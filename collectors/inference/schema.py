@@ -233,7 +233,7 @@ CACHE_CONFIG = "vllm:cache_config_info"
 #: numbers of blocks and the tokens in one, of which a pool in tokens is made
 BLOCK_POOLS = (("trtllm:kv_cache_max_blocks", "trtllm:kv_cache_tokens_per_block"),)
 TRT_LLM_BLOCKS = "triton:trt_llm_kv_cache_block_metrics"
-#: hits of vLLM before 0.9: in blocks until 0.8.2, in tokens since; the HELP line says which
+#: hits of vLLM V1 under their first name: in blocks (0.8.2), later in tokens (0.9); the HELP line says which
 HITS_IN_BLOCKS = "vllm:gpu_prefix_cache_hits"
 
 
@@ -249,4 +249,5 @@ STANDING = (
     | {CACHE_CONFIG, TRT_LLM_BLOCKS}
     | {metric for pair in BLOCK_POOLS for metric in pair}
 )
-KNOWN = GROWING | STANDING | UNUSED
+NEEDED = GROWING | STANDING
+KNOWN = NEEDED | UNUSED

@@ -220,7 +220,7 @@ def _tokens(found: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
 def _status(form: Format, found: Mapping[str, Any], row: Mapping[str, Any]) -> str | None:
     if form.name == "burstgpt":
         return "failure" if row["output_tokens"] == 0 else "success"  # its README: failed requests have 0 response tokens
-    return "failure" if "error" in found else row["status"]
+    return "failure" if found.get("error") else row["status"]
 
 
 def _application(tags: Any) -> str | None:

@@ -48,10 +48,6 @@ def read_records(path: Path, form: Format | None) -> Iterator[Record | Reject]:
         raise SourceFailedError(f"{path}: cannot be read ({error}); fetch it again") from error
     if not first.strip():
         raise SourceFailedError(f"{path}: the file is empty")
-    if first[:4] == b"PAR1":
-        raise SourceFailedError(
-            f"{path}: a Parquet file; export the log as CSV or JSON lines, or use `import inference_requests`"
-        )
     head = first.lstrip()[:1]
     if head != b"[" and _is_json_lines(first):
         yield from _json_lines(path, chain([first], blocks))
@@ -142,7 +138,7 @@ def _records(path: Path, value: Any, line: int) -> Iterator[Record | Reject]:
     """The record, or the records of a list in it (the answer of an API)."""
     if isinstance(value, Mapping):
         inner = next((value[name] for name in LISTS if _is_list_of_records(value.get(name))), None)
-        if inner is None or "usage" in value:
+        if inner is None or any(is_told(form, value) for form in FORMATS.values()):
             yield Record(line, value)
             return
         value = inner

@@ -43,9 +43,7 @@ class Format:
     @property
     def top_level(self) -> tuple[str, ...]:
         """The columns that a CSV file in this format may have: of each path the first part, or all of a dotted name."""
-        paths = [path for choices in self.fields.values() for path in choices] + [
-            path for group in self.told_by for path in group
-        ]
+        paths = [path for choices in (*self.fields.values(), *self.told_by) for path in choices]
         own = [path for path in paths if not path.startswith("answer.")]
         return tuple(dict.fromkeys(name for path in own for name in (path, path.split(".")[0])))
 

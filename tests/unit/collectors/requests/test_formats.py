@@ -141,6 +141,24 @@ def test_a_request_that_failed_says_so_whatever_its_status_is(land: Land) -> Non
     assert row["status"] == "failure"
 
 
+def test_a_postgres_dump_writes_its_offsets_short(land: Land) -> None:
+    _, _, (row,) = land(json_lines({**LITELLM, "startTime": "2026-11-01 10:20:46.5+01", "endTime": "2026-11-01 09:20:47+00"}))
+    assert (row["started_at"], row["latency_ms"]) == (datetime(2026, 11, 1, 9, 20, 46, 500000), 500.0)
+
+
+def test_a_flat_line_may_hold_lists_of_its_own(land: Land) -> None:
+    line = {
+        "timestamp": 1793523600,
+        "model": "m",
+        "prompt_tokens": 3,
+        "output_tokens": 4,
+        "data": [{"role": "user"}],
+        "error": False,
+    }
+    _, _, (row,) = land(json_lines(line, {**line, "timestamp": None})[:-1])
+    assert (row["prompt_tokens"], row["output_tokens"]) == (3, 4)
+
+
 def test_the_azure_trace_has_seven_digits_no_zone_and_no_last_line_end(land: Land) -> None:
     text = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:17:03.9799600,4808,10\r\n2023-11-16 18:17:04.0319600,3180,8"
     code, said, found = land(text, file="azure.csv")
