@@ -20,7 +20,9 @@ from collectors.metrics.counters import Point
 EPOCH = datetime(1970, 1, 1)
 #: readings of a slot that the next call needs: the last, and one before it to tell a glitch from a reset
 RECENT = 2
-_ENERGY, _LAYOUT, _PROFILING, _UTILIZATION = "energy", "layout", "profiling", "utilization"
+#: how the names of a hold's values begin: JSON of job, node and what it is
+_HOLD = "["
+_LAYOUT, _PROFILING, _UTILIZATION = "layout", "profiling", "utilization"
 
 
 @dataclass(frozen=True)
@@ -38,19 +40,18 @@ class Hold:
 
 @dataclass(frozen=True)
 class SlotHistory:
-    """A slot's last readings, (instant, energy in mJ or None) in time order, and its holders by the last of them."""
+    """A slot's last readings, (instant, counter → value) in time order, and its holders by the last of them."""
 
-    recent: tuple[tuple[datetime, float | None], ...] = ()
+    recent: tuple[tuple[datetime, Mapping[str, float]], ...] = ()
     holds: tuple[Hold, ...] = ()
 
     @property
     def at(self) -> datetime | None:
         return self.recent[-1][0] if self.recent else None
 
-    @property
-    def counter(self) -> list[Point]:
-        """The readings of the energy counter."""
-        return [(at, value) for at, value in self.recent if value is not None]
+    def counter(self, name: str) -> list[Point]:
+        """The readings of one counter."""
+        return [(at, values[name]) for at, values in self.recent if name in values]
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class History:
     def save(self, run_id: str | None) -> None:
         """Note in the memories what this call found, as of the landing `run_id`, and write them."""
         for slot, known in self.slots.items():
-            *before, last = [Remembered(at, {} if value is None else {_ENERGY: value}, run_id) for at, value in known.recent]
+            *before, last = [Remembered(at, values, run_id) for at, values in known.recent]
             holds = {name: value for hold in known.holds for name, value in _written(hold).items()}
             last = Remembered(last.at, {**last.values, **holds}, run_id)
             self._note(f"slot {slot}", [*before, last])
@@ -130,10 +131,13 @@ class History:
 def _slot_history(entries: list[Remembered]) -> SlotHistory:
     if not entries:
         return SlotHistory()
-    recent = tuple((entry.at, entry.values.get(_ENERGY)) for entry in entries[-RECENT:])
+    recent = tuple(
+        (entry.at, {name: value for name, value in entry.values.items() if not name.startswith(_HOLD)})
+        for entry in entries[-RECENT:]
+    )
     holds: dict[tuple[str, str], dict[str, float]] = {}
     for name, value in entries[-1].values.items():
-        if name.startswith("["):
+        if name.startswith(_HOLD):
             job_id, node, part = json.loads(name)
             holds.setdefault((job_id, node), {})[part] = value
     return SlotHistory(recent, tuple(_read(job_id, node, values) for (job_id, node), values in sorted(holds.items())))

@@ -15,12 +15,17 @@ from collectors.dcgm.holders import follow
 from collectors.dcgm.labels import Slot
 from collectors.dcgm.parse import DUPLICATE, Reading
 from collectors.dcgm.schema import (
+    COUNTERS,
+    CYCLES_ACTIVE,
+    CYCLES_ELAPSED,
     DERIVED_FROM,
     ENERGY,
     FIELDS,
     FREE,
     MAX_SM_CLOCK,
     MEBIBYTE,
+    PCIE_RX_COUNTER,
+    PCIE_TX_COUNTER,
     POWER_LIMITS,
     RESERVED,
     TOTAL,
@@ -29,11 +34,13 @@ from collectors.dcgm.schema import (
 from collectors.metrics.counters import Increase, Point, grown_within, increases
 from collectors.parsed import Parsed
 from warehouse.conform import Reject
-from warehouse.readings import BLANK_DOUBLE, BLANK_INT32, BLANK_INT64
+from warehouse.readings import BLANK_DOUBLE, BLANK_INT32, BLANK_INT64, RATIO_CEILING
 
 SOURCE = "dcgm"
-#: labels that name the GPU's model
-MODEL_LABELS = ("modelName", "model_name", "DCGM_FI_DEV_NAME", "gpu_model")
+#: labels that describe the GPU, under the exporter's names and the fields' older and newer ones
+MODEL_LABELS = ("modelName", "model_name", "DCGM_FI_DEV_NAME", "DCGM_FI_DEV_GPU_NAME", "gpu_model")
+SERIAL_LABELS = ("DCGM_FI_DEV_SERIAL", "DCGM_FI_DEV_BOARD_SERIAL")
+DRIVER_LABELS = ("DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION")
 #: a reading stands for the time since the one before it, at most this many nominal intervals (semantics 4)
 LONGEST_INTERVAL = 2.5
 #: compute slices of a card that is split: 4 on A30 and RTX PRO 6000, 7 on the others (semantics 2)
@@ -80,16 +87,16 @@ def to_rows(
     for slot, found in by_slot.items():
         before = history.slot(slot, target(found[0]), found[0].at)
         covered = _cover(found, before, interval, parsed)
-        counter = [*before.counter, *((at, value) for at, value in map(_energy, covered) if value is not None)]
-        grown = _increases(counter)
+        counted = [(piece.reading.at, _counters(piece.reading)) for piece in covered]
+        grown = {name: _increases(name, before.counter(name) + SlotHistory(tuple(counted)).counter(name)) for name in COUNTERS}
         for piece in covered:
-            joules = grown_within(grown, piece.start_at, piece.reading.at)
-            parsed.add("gpu_samples", _sample(cluster, piece, None if joules is None else joules / 1000))
+            amounts = {name: grown_within(found, piece.start_at, piece.reading.at) for name, found in grown.items()}
+            parsed.add("gpu_samples", _sample(cluster, piece, amounts))
         own = [piece.reading for piece in covered]
         rows, holds = follow(cluster, slot, own, (before.at, before.holds), interval * LONGEST_INTERVAL)
         for row in rows:
             parsed.add("run_gpus", row)
-        recent = (*before.recent, *map(_energy, covered))[-RECENT:]
+        recent = (*before.recent, *counted)[-RECENT:]
         known = history.slots.get(slot)
         if known is None or known.at is None or known.at < recent[-1][0]:
             history.slots[slot] = SlotHistory(recent, holds)
@@ -103,7 +110,7 @@ def to_rows(
 
 def model_of(labels: Mapping[str, str]) -> str | None:
     """The GPU's model, None where no label names it."""
-    return next((labels[name] for name in MODEL_LABELS if labels.get(name)), None)
+    return _first(labels, MODEL_LABELS)
 
 
 def compute_slices(profile: str) -> int | None:
@@ -144,24 +151,31 @@ def _cover(readings: Sequence[Reading], before: SlotHistory, interval: timedelta
     return covered
 
 
-def _energy(piece: _Covered) -> tuple[datetime, float | None]:
-    """The energy counter in mJ, where it is one. 2147 kJ is a good reading: the 32-bit blank does not apply."""
-    value = piece.reading.values.get(ENERGY, -1.0)
-    return piece.reading.at, value if value >= 0 and not blank_reason(value, is_narrow=False) else None
+def _counters(reading: Reading) -> dict[str, float]:
+    """The counters that have a value. 2147 kJ is a good reading of energy: the 32-bit blank does not apply to them."""
+    found = {name: reading.values[name] for name in COUNTERS if name in reading.values}
+    return {name: value for name, value in found.items() if value >= 0 and not blank_reason(value, is_narrow=False)}
 
 
-def _increases(counter: Sequence[Point]) -> list[Increase]:
-    """What the energy counter grew by, in mJ; without growth that no GPU can have, and without a last reading that drops.
+def _increases(name: str, counter: Sequence[Point]) -> list[Increase]:
+    """What a counter grew by; without energy that no GPU can have drawn, and without a last reading that drops.
 
     Only the next reading tells whether a drop is a driver that was loaded anew or a single wrong reading.
     """
     if len(counter) > 1 and counter[-1][1] < counter[-2][1]:
         counter = counter[:-1]
-    return [
-        grown
-        for grown in increases(counter)
-        if grown.amount <= MOST_WATTS * 1000 * (grown.end_at - grown.start_at).total_seconds()
-    ]
+    found = increases(counter)
+    if name != ENERGY:
+        return found
+    return [one for one in found if one.amount <= MOST_WATTS * 1000 * (one.end_at - one.start_at).total_seconds()]
+
+
+def _mean_activity(amounts: Mapping[str, float | None]) -> float | None:
+    """The part of an interval's cycles in which an SM was active; None where the counters do not say, or say nonsense."""
+    active, elapsed = amounts.get(CYCLES_ACTIVE), amounts.get(CYCLES_ELAPSED)
+    if active is None or not elapsed:
+        return None
+    return active / elapsed if active <= elapsed * RATIO_CEILING else None
 
 
 def _place(cluster: str, reading: Reading) -> dict[str, Any]:
@@ -177,16 +191,22 @@ def _place(cluster: str, reading: Reading) -> dict[str, Any]:
     }
 
 
-def _sample(cluster: str, piece: _Covered, joules: float | None) -> dict[str, Any]:
+def _sample(cluster: str, piece: _Covered, grown: Mapping[str, float | None]) -> dict[str, Any]:
+    """A row of `gpu_samples`; `grown` is what each counter grew by in its interval, None where that is not known."""
     reading = piece.reading
     length = reading.at - piece.start_at
     missing: dict[str, str] = {}
+    energy = grown.get(ENERGY)
     row: dict[str, Any] = {
         **_place(cluster, reading),
         "interval_start_at": piece.start_at,
         "interval_ms": length // timedelta(milliseconds=1),
         "memory_total_bytes": memory_total_bytes(reading.values),
-        "energy_joules": joules,
+        "energy_joules": None if energy is None else energy / 1000,
+        # what was counted over the interval stands over what was measured at its end
+        "sm_active_ratio": _mean_activity(grown),
+        "pcie_rx_bytes": grown.get(PCIE_RX_COUNTER),
+        "pcie_tx_bytes": grown.get(PCIE_TX_COUNTER),
         "source": SOURCE,
     }
     for name, field in FIELDS.items():
@@ -200,7 +220,7 @@ def _sample(cluster: str, piece: _Covered, joules: float | None) -> dict[str, An
             missing[field.column] = reason
         else:
             row[field.column] = value * field.factor * (length.total_seconds() if field.per_second else 1)
-    if ENERGY in reading.values and joules is None and _energy(piece)[1] is None:
+    if ENERGY in reading.values and ENERGY not in _counters(reading):
         missing["energy_joules"] = blank_reason(reading.values[ENERGY], is_narrow=False) or "out_of_range"
     return {**row, "missing": json.dumps(missing) if missing else None}
 
@@ -235,8 +255,8 @@ def _description(reading: Reading) -> dict[str, Any]:
         "mig_profile": match.group(1) if match else None,
         "compute_slices": int(match.group(2)) if match else None,
         "card_slices": card_slices(model) if match and model else None,
-        "serial": labels.get("DCGM_FI_DEV_SERIAL"),
-        "driver_version": labels.get("DCGM_FI_DRIVER_VERSION"),
+        "serial": _first(labels, SERIAL_LABELS),
+        "driver_version": _first(labels, DRIVER_LABELS),
         "power_limit_watts": limit,
         "sm_clock_max_mhz": _good(reading.values.get(MAX_SM_CLOCK)),
     }
@@ -252,6 +272,10 @@ def _inventory(cluster: str, reading: Reading) -> dict[str, Any] | None:
         "memory_total_bytes": memory_total_bytes(reading.values),
         "seen_at": reading.at,
     }
+
+
+def _first(labels: Mapping[str, str], names: Sequence[str]) -> str | None:
+    return next((labels[name] for name in names if labels.get(name)), None)
 
 
 def _good(value: float | None) -> float | None:

@@ -1,6 +1,6 @@
 """The exporter's fields as data: which column each fills and in which unit it arrives.
 
-Source of names and units: dcgm_fields.h and the exporter's `etc/*.csv` of releases 1.x to 4.x. The profiling fields are
+Source of names and units: dcgm_fields.h and the exporter's `etc/*.csv` of releases 1.x to 4.6. The profiling fields are
 ratios from 0 to 1 although their HELP text said `(in %)` until 3.x; `DCGM_FI_DEV_GPU_UTIL` is a whole percentage.
 """
 
@@ -36,6 +36,11 @@ USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
 RESERVED, TOTAL = "DCGM_FI_DEV_FB_RESERVED", "DCGM_FI_DEV_FB_TOTAL"
 #: a counter in millijoules since the driver was loaded
 ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+#: counters of the GPU's performance monitor (DCGM 4.6, Hopper and later): their growth is the mean of a whole interval,
+#: where the gauges give the last sample of a second or so
+CYCLES_ACTIVE, CYCLES_ELAPSED = "DCGM_FI_PROF_SM_CYCLES_ACTIVE_TOTAL", "DCGM_FI_PROF_SM_CYCLES_ELAPSED_TOTAL"
+PCIE_RX_COUNTER, PCIE_TX_COUNTER = "DCGM_FI_PROF_PCIE_RX_BYTES_TOTAL", "DCGM_FI_PROF_PCIE_TX_BYTES_TOTAL"
+COUNTERS = (ENERGY, CYCLES_ACTIVE, CYCLES_ELAPSED, PCIE_RX_COUNTER, PCIE_TX_COUNTER)
 POWER_LIMITS = ("DCGM_FI_DEV_POWER_MGMT_LIMIT", "DCGM_FI_DEV_ENFORCED_POWER_LIMIT")
 MAX_SM_CLOCK = "DCGM_FI_DEV_MAX_SM_CLOCK"
 XID = "DCGM_FI_DEV_XID_ERRORS"
@@ -73,7 +78,7 @@ FIELDS: Mapping[str, Field] = {
 }
 
 #: fields that are read but fill no column by themselves
-DERIVED_FROM = frozenset({FREE, RESERVED, TOTAL, ENERGY, XID_COUNT, *POWER_LIMITS})
+DERIVED_FROM = frozenset({FREE, RESERVED, TOTAL, XID_COUNT, *COUNTERS, *POWER_LIMITS})
 CARD_LEVEL = frozenset({name for name, field in FIELDS.items() if field.is_card_level} | {ENERGY, *POWER_LIMITS})
 
 #: names of the exporter before DCGM 2 (`etc/1.x-compatibility-metrics.csv`) → the field; `dcgm_fi_…` differ in case only
@@ -92,12 +97,31 @@ OLD_NAMES: Mapping[str, str] = {
 }
 
 
+#: names since DCGM 4.6, whose field naming standard ends a name in its unit → the name that exporters had until then
+NEW_NAMES: Mapping[str, str] = {
+    "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO": GRAPHICS_ACTIVE,
+    "DCGM_FI_PROF_SM_UTIL_RATIO": SM_ACTIVE,
+    "DCGM_FI_PROF_TENSOR_UTIL_RATIO": TENSOR_ACTIVE,
+    "DCGM_FI_PROF_DRAM_UTIL_RATIO": DRAM_ACTIVE,
+    "DCGM_FI_DEV_GPU_UTIL_RATIO": GPU_UTIL,  # the field's value is a percentage still
+    "DCGM_FI_DEV_BOARD_POWER_WATTS": "DCGM_FI_DEV_POWER_USAGE",
+    "DCGM_FI_DEV_BOARD_POWER_RAW_WATTS": "DCGM_FI_DEV_POWER_USAGE_INSTANT",
+    "DCGM_FI_DEV_BOARD_POWER_LIMIT_REQUESTED_WATTS": POWER_LIMITS[0],
+    "DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS": POWER_LIMITS[1],
+    "DCGM_FI_DEV_GPU_TEMP_CELSIUS": "DCGM_FI_DEV_GPU_TEMP",
+    "DCGM_FI_DEV_XID_ERROR": XID,
+}
+
+
 def field_name(metric: str) -> str | None:
-    """The DCGM field of a metric name, in today's spelling; None for a metric that is not DCGM's.
+    """The DCGM field of a metric name, in the spelling of releases 2 to 4.5; None for a metric that is not DCGM's.
 
     OpenMetrics ends the names of counters in `_total`, and gives beside each the time at which it began (`_created`).
     """
     name = metric.removesuffix("_total")
     if name in OLD_NAMES:
         return OLD_NAMES[name]
-    return name.upper() if name.lower().startswith("dcgm_") and not name.endswith("_created") else None
+    if not name.lower().startswith("dcgm_") or name.endswith("_created"):
+        return None
+    field = name.upper()
+    return NEW_NAMES.get(field, field)

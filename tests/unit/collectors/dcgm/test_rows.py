@@ -213,3 +213,45 @@ def test_two_fields_for_one_column_fill_it_with_the_first_that_has_a_value() -> 
 def test_throughput_that_nvml_measured_is_in_kilobytes_a_second() -> None:
     row = one({"DCGM_FI_DEV_PCIE_TX_THROUGHPUT": 5, "DCGM_FI_DEV_PCIE_RX_THROUGHPUT": 7, "DCGM_FI_PROF_PCIE_RX_BYTES": 9})
     assert (row["pcie_tx_bytes"], row["pcie_rx_bytes"]) == (5 * 1000 * 60, 9 * 60)
+
+
+def test_fields_renamed_by_the_naming_standard_of_dcgm_4_6_fill_the_same_columns() -> None:
+    """New names end in a unit that is not always the value's: GPU_UTIL_RATIO is a percentage as before."""
+    old = {
+        GRAPHICS: 0.5,
+        SM: 0.4,
+        UTIL: 70,
+        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0.3,
+        "DCGM_FI_PROF_DRAM_ACTIVE": 0.2,
+        "DCGM_FI_DEV_POWER_USAGE": 300,
+        "DCGM_FI_DEV_GPU_TEMP": 60,
+        "DCGM_FI_DEV_XID_ERRORS": 31,
+        "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": 4,
+    }
+    new = {
+        "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO": 0.5,
+        "DCGM_FI_PROF_SM_UTIL_RATIO": 0.4,
+        "DCGM_FI_DEV_GPU_UTIL_RATIO": 70,
+        "DCGM_FI_PROF_TENSOR_UTIL_RATIO": 0.3,
+        "DCGM_FI_PROF_DRAM_UTIL_RATIO": 0.2,
+        "DCGM_FI_DEV_BOARD_POWER_WATTS": 300,
+        "DCGM_FI_DEV_GPU_TEMP_CELSIUS": 60,
+        "DCGM_FI_DEV_XID_ERROR": 31,
+        "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": 4,
+    }
+    assert one(old) == one(new)
+    labels = {"UUID": "GPU-1", "Hostname": "n", "DCGM_FI_DEV_GPU_NAME": "NVIDIA B200", "DCGM_FI_DEV_BOARD_SERIAL": "17"}
+    described = one({"DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS": 1000}, labels, table="gpu_inventory")
+    assert (described["gpu_model"], described["serial"], described["power_limit_watts"]) == ("NVIDIA B200", "17", 1000.0)
+
+
+def test_what_was_counted_over_the_interval_stands_over_what_was_measured_at_its_end() -> None:
+    def counted(active: float, elapsed: float, sent: float) -> str:
+        cycles = {"DCGM_FI_PROF_SM_CYCLES_ACTIVE_TOTAL": active, "DCGM_FI_PROF_SM_CYCLES_ELAPSED_TOTAL": elapsed}
+        return scrape(cycles | {"DCGM_FI_PROF_PCIE_TX_BYTES_TOTAL": sent, "DCGM_FI_PROF_PCIE_TX_BYTES": 5, SM: 0.9})
+
+    texts = [counted(100, 1000, 7000), counted(500, 2000, 8000), counted(2500, 3000, 8000), counted(3000, 4000, 9000)]
+    rows = landed(*((NOON + MINUTE * number, text) for number, text in enumerate(texts)))
+    # the first has nothing to count from, and more cycles than there were are nonsense
+    assert [row["sm_active_ratio"] for row in rows] == [0.9, 0.4, 0.9, 0.5]
+    assert [row["pcie_tx_bytes"] for row in rows] == [300, 1000, 0, 1000]
