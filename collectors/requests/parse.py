@@ -79,7 +79,7 @@ class Reader:
         except _FieldError as error:
             return self._reject(record, str(error))
 
-    def _told(self, values: Mapping[str, Any]) -> Format | None:
+    def _told(self, values: dict[str, Any]) -> Format | None:
         """The format of a record; that of records with the same fields was found before."""
         names = tuple(values)
         if names not in self.by_names:
@@ -169,12 +169,12 @@ class _FieldError(ValueError):
     """A field of the record is none of its kind; the message names the field and never its value."""
 
 
-def _found(form: Format, values: Mapping[str, Any]) -> dict[str, Any]:
+def _found(form: Format, values: dict[str, Any]) -> dict[str, Any]:
     """The format's fields that the record holds."""
-    answer: Mapping[str, Any] = {}
+    answer: dict[str, Any] = {}
     if form.within:
         places = ((find(values, place) if place else values) for place in form.within)
-        answer = next((place for place in places if isinstance(place, Mapping) and place.get("usage")), {})
+        answer = next((place for place in places if isinstance(place, dict) and place.get("usage")), {})
     found: dict[str, Any] = {}
     for name, paths in form.fields.items():
         for path in paths:

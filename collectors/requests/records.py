@@ -6,7 +6,7 @@ import codecs
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,7 @@ _DECODER = json.JSONDecoder()
 @dataclass(frozen=True)
 class Record:
     line: int
-    values: Mapping[str, Any]
+    values: dict[str, Any]
 
 
 def read_records(path: Path, form: Format | None) -> Iterator[Record | Reject]:
@@ -54,7 +54,7 @@ def read_records(path: Path, form: Format | None) -> Iterator[Record | Reject]:
     elif head in (b"{", b"["):
         yield from _documents(path, chain([first], blocks))
     else:
-        yield from _csv(path, first, chain([first], blocks), form)
+        yield from _csv(path, first, _bounded(path, chain([first], blocks)), form)
 
 
 def _is_json_lines(block: bytes) -> bool:
@@ -136,7 +136,7 @@ def _documents(path: Path, blocks: Iterable[bytes]) -> Iterator[Record | Reject]
 
 def _records(path: Path, value: Any, line: int) -> Iterator[Record | Reject]:
     """The record, or the records of a list in it (the answer of an API)."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         inner = next((value[name] for name in LISTS if _is_list_of_records(value.get(name))), None)
         if inner is None or any(is_told(form, value) for form in FORMATS.values()):
             yield Record(line, value)
@@ -146,14 +146,25 @@ def _records(path: Path, value: Any, line: int) -> Iterator[Record | Reject]:
         yield Reject(path.name, line, MALFORMED, "no JSON object; each record is one: {…}")
         return
     for item in value:
-        if isinstance(item, Mapping):
+        if isinstance(item, dict):
             yield Record(line, item)
         else:
             yield Reject(path.name, line, MALFORMED, "no JSON object; each record is one: {…}")
 
 
 def _is_list_of_records(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _bounded(path: Path, blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The blocks, until a line in them is too long to be one: a reader of rows would hold all of it."""
+    length = 0
+    for block in blocks:
+        last = block.rfind(b"\n")
+        length = len(block) - last - 1 if last >= 0 else length + len(block)
+        if length > LINE_LIMIT:
+            raise SourceFailedError(f"{path}: a line of more than {LINE_LIMIT >> 20} MiB; a CSV file holds one request per line")
+        yield block
 
 
 def _csv(path: Path, first: bytes, blocks: Iterator[bytes], form: Format | None) -> Iterator[Record | Reject]:
@@ -177,12 +188,12 @@ def _header(block: bytes) -> list[str]:
     return [name.strip() for name in next(csv.reader([line]), [])]
 
 
-def is_told(form: Format, record: Mapping[str, Any]) -> bool:
+def is_told(form: Format, record: dict[str, Any]) -> bool:
     """Whether the record has a field of each group that tells the format."""
     return all(any(_is_there(form, record, path) for path in group) for group in form.told_by)
 
 
-def _is_there(form: Format, record: Mapping[str, Any], path: str) -> bool:
+def _is_there(form: Format, record: dict[str, Any], path: str) -> bool:
     if not path.startswith("answer."):
         return path in record
     inner = path.removeprefix("answer.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -21,21 +20,28 @@ _STATUS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 _LARGEST_SECONDS = 1e11
 
 
-def find(record: Mapping[str, Any], path: str) -> Any:
+def find(record: dict[str, Any], path: str) -> Any:
     """The value at a path; None where there is none. A text on the way is read as JSON."""
     if path in record:
         value = record[path]
+    elif "." not in path:
+        return None
     else:
         value = record
-        for name in path.split("."):
+        for name in _names(path):
             if isinstance(value, str) and value.lstrip()[:1] == "{":
                 value = _read(value)
-            if not isinstance(value, Mapping):
+            if not isinstance(value, dict):
                 return None
             value = value.get(name)
-    if isinstance(value, str) and value.strip().lower() in NOTHING:
-        return None
-    return value if value not in ({}, []) else None
+    if isinstance(value, str):
+        return None if len(value) < 12 and value.strip().lower() in NOTHING else value
+    return None if value in ({}, []) else value
+
+
+@lru_cache(maxsize=1024)
+def _names(path: str) -> list[str]:
+    return path.split(".")
 
 
 @lru_cache(maxsize=8)  # a record's metadata is looked into for a dozen fields

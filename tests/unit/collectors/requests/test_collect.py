@@ -182,11 +182,21 @@ def test_a_request_that_ends_before_it_begins_lands_without_latency(land: Land) 
     assert "end before they begin" in said
 
 
-def test_a_line_of_many_megabytes_is_refused_and_named(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("collectors.requests.records.LINE_LIMIT", 1000)
-    code, said, _ = land(json_lines(LITELLM) + json.dumps({"x": "y" * 100_000}))
-    assert code == 1
-    assert "log.jsonl" in said
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        (json_lines(LITELLM) + json.dumps({"x": "y" * 100_000}), "log.jsonl"),
+        ("TIMESTAMP,ContextTokens,GeneratedTokens\n" + "y" * 100_000, "log.csv"),
+    ],
+)
+def test_a_line_that_no_memory_holds_is_refused_and_named(
+    land: Land, monkeypatch: pytest.MonkeyPatch, text: str, file: str
+) -> None:
+    monkeypatch.setattr("collectors.requests.records.LINE_LIMIT", 10_000)
+    code, said, found = land(text, file=file)
+    assert (code, found) == (1, [])
+    assert file in said
+    assert "a line of more than" in said
 
 
 json_values = st.recursive(
