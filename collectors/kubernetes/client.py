@@ -203,6 +203,8 @@ class KubernetesClient:
         while True:
             page = {**parameters, "limit": str(PAGE), **({"continue": following} if following else {})}
             document = _json(self.server.get(path, page), path)
+            if "items" not in document:  # taken for an empty list, it would end every pod
+                raise ApiError(f"{path}: the answer is no list of objects; is it the address of the Kubernetes API?", 0)
             for item in maps(document.get("items")):
                 place += 1
                 yield Object(kind, place, item)

@@ -69,6 +69,7 @@ class ObjectReader:
     listed: set[str] = field(default_factory=set)
     is_cut: bool = False
     has_list: bool = False
+    has_broken: bool = False
 
     def read(self, data: bytes) -> Iterator[Object]:
         """The objects in `data`. Raises SourceFailedError where it holds none, and nothing that once was one."""
@@ -78,7 +79,7 @@ class ObjectReader:
         for item in self._json(text) if is_json else self._yaml(text):
             found += 1
             yield item
-        if not found and not self.has_list and not self.rejects:
+        if not found and not self.has_list and not self.has_broken:
             raise SourceFailedError(f"{self.file}: {'empty' if not text.strip() else NOT_OBJECTS}")
 
     def _json(self, text: str) -> Iterator[Object]:
@@ -211,6 +212,7 @@ class ObjectReader:
 
     def _broken(self, line: int, error: Exception) -> bool:
         """Note a broken item; whether to look for the next one."""
+        self.has_broken = True
         what = "nested too deep" if isinstance(error, RecursionError) else str(error).split(": line ")[0][:200]
         self.rejects.append(Reject(self.file, line, MALFORMED, f"cannot be read ({what}); save it again and compare"))
         return len(self.rejects) < MOST_BROKEN
@@ -282,9 +284,7 @@ def _loader() -> Any:
 
     class Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
         def construct_scalar(self, node: Any) -> Any:
-            return (
-                None if node.style is None and node.value in ("", "~", "null", "Null", "NULL") else super().construct_scalar(node)
-            )
+            return None if not node.style and node.value in ("", "~", "null", "Null", "NULL") else super().construct_scalar(node)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             mapping = super().construct_mapping(node, deep=deep)

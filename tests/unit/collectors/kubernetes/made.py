@@ -102,7 +102,7 @@ def snapshot(*items: Json, at: datetime | None = AT, file: str = "f.json", **opt
 def rows(*items: Json, **options: Any) -> Parsed:
     """The rows of one snapshot of these objects."""
     taken = snapshot(*items, **options)
-    return History("c1").take(taken, gather([taken]), complete_kinds(taken))
+    return History("c1", all_pods=options.get("all_pods", False)).take(taken, gather([taken]), complete_kinds(taken))
 
 
 def runs(*items: Json, **options: Any) -> list[Json]:

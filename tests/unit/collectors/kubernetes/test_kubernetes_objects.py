@@ -44,7 +44,7 @@ def test_a_list_as_yaml_gives_its_items_with_the_lines_they_begin_in() -> None:
 def test_an_indented_list_as_other_tools_write_it_is_read() -> None:
     text = "apiVersion: v1\nkind: List\nitems:\n"
     for name in ("a", "b"):
-        text += f"  - apiVersion: v1\n    kind: Pod\n    metadata:\n      name: {name}\n      namespace: ml\n    status: {{phase: Running}}\n"
+        text += f"  - kind: Pod\n    metadata:\n      name: {name}\n      namespace: ml\n    status: {{phase: Running}}\n"
     assert names(text) == ["Pod ml/a", "Pod ml/b"]
 
 
