@@ -13,9 +13,31 @@ direct as (
 
 ),
 
+-- a run that the scheduler never closed ends on all its devices
+runaways as (
+
+    select
+        run_id,
+        max(ended_at) as ended_at
+
+    from {{ ref('int_holds_exact') }}
+    where flag = 'runaway'
+    group by run_id
+
+),
+
 claims as (
 
-    select * from {{ ref('int_holds_claimed') }}
+    select
+        claims.cluster,
+        claims.node,
+        claims.gpu_uuid,
+        claims.started_at,
+        least(claims.ended_at, coalesce(runaways.ended_at, claims.ended_at)) as ended_at,
+        claims.is_name_only
+
+    from {{ ref('int_holds_claimed') }} as claims
+    left join runaways on claims.run_id = runaways.run_id
 
 ),
 
@@ -36,7 +58,7 @@ firsthand as (
     select cluster, node, gpu_uuid as gpu_id, started_at as seen_from_at, ended_at as seen_until_at
     from claims
     -- a label says no more than the sample that bears it
-    where gpu_uuid is not null and not is_name_only
+    where gpu_uuid is not null and not is_name_only and started_at < ended_at
 
 ),
 
@@ -44,7 +66,7 @@ node_intervals as (
 
     select distinct cluster, node, started_at, ended_at, {{ var('inventory_absent_minutes') }} as grace_minutes
     from claims
-    where gpu_uuid is null
+    where gpu_uuid is null and started_at < ended_at
 
     union all
 
