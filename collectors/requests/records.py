@@ -15,8 +15,8 @@ from typing import Any
 from collectors.command import SourceFailedError
 from collectors.requests.schema import FORMATS, Format
 from collectors.requests.values import find
-from collectors.tables.delimited import UNREADABLE, read_csv
-from collectors.tables.parse import LINE_LIMIT, read_blocks
+from collectors.tables.delimited import LINE_LIMIT, UNREADABLE, read_csv
+from collectors.tables.parse import read_blocks, split_lines
 from warehouse.conform import MALFORMED, Reject
 from warehouse.landing_shape import Column, Table
 
@@ -54,7 +54,7 @@ def read_records(path: Path, form: Format | None) -> Iterator[Record | Reject]:
     elif head in (b"{", b"["):
         yield from _documents(path, chain([first], blocks))
     else:
-        yield from _csv(path, first, _bounded(path, chain([first], blocks)), form)
+        yield from _csv(path, first, chain([first], blocks), form)
 
 
 def _is_json_lines(block: bytes) -> bool:
@@ -72,7 +72,7 @@ def _is_object(line: bytes) -> bool:
 def _json_lines(path: Path, blocks: Iterable[bytes]) -> Iterator[Record | Reject]:
     number = 0
     try:
-        for number, line in enumerate(_lines(path, blocks), start=1):
+        for number, line in enumerate(split_lines(path, blocks), start=1):
             if not line.strip():
                 continue
             try:
@@ -84,17 +84,6 @@ def _json_lines(path: Path, blocks: Iterable[bytes]) -> Iterator[Record | Reject
             yield from _records(path, value, number)
     except UNREADABLE as error:
         yield Reject(path.name, number + 1, MALFORMED, f"the file ends early ({error})")
-
-
-def _lines(path: Path, blocks: Iterable[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for block in blocks:
-        *lines, rest = (rest + block).split(b"\n")
-        yield from lines
-        if len(rest) > LINE_LIMIT:
-            raise SourceFailedError(f"{path}: a line of more than {LINE_LIMIT >> 20} MiB; JSON lines hold one object per line")
-    if rest:
-        yield rest
 
 
 def _documents(path: Path, blocks: Iterable[bytes]) -> Iterator[Record | Reject]:
@@ -154,17 +143,6 @@ def _records(path: Path, value: Any, line: int) -> Iterator[Record | Reject]:
 
 def _is_list_of_records(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
-
-
-def _bounded(path: Path, blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The blocks, until a line in them is too long to be one: a reader of rows would hold all of it."""
-    length = 0
-    for block in blocks:
-        last = block.rfind(b"\n")
-        length = len(block) - last - 1 if last >= 0 else length + len(block)
-        if length > LINE_LIMIT:
-            raise SourceFailedError(f"{path}: a line of more than {LINE_LIMIT >> 20} MiB; a CSV file holds one request per line")
-        yield block
 
 
 def _csv(path: Path, first: bytes, blocks: Iterator[bytes], form: Format | None) -> Iterator[Record | Reject]:

@@ -7,7 +7,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from warehouse.landing_shape import Table
 TEXT_CHUNK_ROWS = 50_000
 #: a field longer than this is refused; no column of the landing shape holds that much
 FIELD_LIMIT = 1_000_000
+#: a line longer than this is none: the file is of another kind
+LINE_LIMIT = 64 * 2**20
 #: while the quotes do not pair up, so much is kept in the hope that they will
 UNPAIRED_LIMIT = 64 * 2**20
 #: what reading a compressed or failing file raises in the middle
@@ -38,7 +40,7 @@ def read_csv(path: Path, blocks: Iterator[bytes], table: Table, given: Collectio
     """
     csv.field_size_limit(FIELD_LIMIT)
     ended: list[Reject] = []
-    pieces = _cut_at_rows(_until_unreadable(path, blocks, ended))
+    pieces = _cut_at_rows(refuse_endless_lines(path, _until_unreadable(path, blocks, ended)))
     header, first, line = _header(path, pieces)
     if header is None:
         raise SourceFailedError(f"{path}: {ended[0].detail if ended else 'the file is empty; a CSV file begins with a header'}")
@@ -59,6 +61,19 @@ def read_csv(path: Path, blocks: Iterator[bytes], table: Table, given: Collectio
         line += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
     if ended:
         yield pl.DataFrame(), ended
+
+
+def refuse_endless_lines(path: Path, blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The blocks; SourceFailedError at a line of more than `LINE_LIMIT` bytes, which is of another kind of file."""
+    length = 0
+    for block in blocks:
+        first, last = block.find(b"\n"), block.rfind(b"\n")
+        # a line inside one block is no longer than the block
+        longest = length + (len(block) if first < 0 else first)
+        if longest > LINE_LIMIT:
+            raise SourceFailedError(f"{path}: a line of more than {LINE_LIMIT >> 20} MiB; is this the right kind of file?")
+        length = longest if first < 0 else len(block) - last - 1
+        yield block
 
 
 def require_columns(path: Path, names: Collection[str], table: Table, given: Collection[str] = ()) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,14 @@ import polars as pl
 from collectors.command import SourceFailedError
 from collectors.files import GZIP, UTF_16, refuse_binary
 from collectors.parsed import to_frame
-from collectors.tables.delimited import TEXT_CHUNK_ROWS, UNREADABLE, Piece, read_csv, require_columns
+from collectors.tables.delimited import (
+    TEXT_CHUNK_ROWS,
+    UNREADABLE,
+    Piece,
+    read_csv,
+    refuse_endless_lines,
+    require_columns,
+)
 from warehouse.conform import MALFORMED, Reject, redact
 from warehouse.landing_shape import Table
 
@@ -24,8 +31,6 @@ CHUNK_ROWS = 500_000
 
 #: bytes read at a time from text
 BLOCK_BYTES = 16 * 2**20
-#: a line longer than this is none: the file is of another kind
-LINE_LIMIT = 64 * 2**20
 
 
 def read_pieces(path: Path, table: Table, given: Collection[str] = ()) -> Iterator[Piece]:
@@ -111,7 +116,7 @@ def _json_lines(path: Path, table: Table) -> Iterator[Piece]:
 def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Reject]:
     line = 0
     try:
-        for line, content in enumerate(_lines(path), start=1):
+        for line, content in enumerate(split_lines(path, read_blocks(path)), start=1):
             if not content.strip():
                 continue
             try:
@@ -126,12 +131,16 @@ def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Reject]:
         yield Reject(path.name, line + 1, MALFORMED, f"the file ends early ({error})")
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    rest = b""
-    for block in read_blocks(path):
-        *lines, rest = (rest + block).split(b"\n")
-        yield from lines
-        if len(rest) > LINE_LIMIT:
-            raise SourceFailedError(f"{path}: a line of more than {LINE_LIMIT >> 20} MiB; JSON lines hold one object per line")
-    if rest:
-        yield rest
+def split_lines(path: Path, blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of the blocks; SourceFailedError at one that is longer than any line is."""
+    rest: list[bytes] = []
+    for block in refuse_endless_lines(path, blocks):
+        first, *lines = block.split(b"\n")
+        rest.append(first)
+        if lines:
+            yield b"".join(rest)
+            *whole, last = lines
+            yield from whole
+            rest = [last]
+    if last := b"".join(rest):
+        yield last

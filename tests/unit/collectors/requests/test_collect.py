@@ -192,7 +192,7 @@ def test_a_request_that_ends_before_it_begins_lands_without_latency(land: Land) 
 def test_a_line_that_no_memory_holds_is_refused_and_named(
     land: Land, monkeypatch: pytest.MonkeyPatch, text: str, file: str
 ) -> None:
-    monkeypatch.setattr("collectors.requests.records.LINE_LIMIT", 10_000)
+    monkeypatch.setattr("collectors.tables.delimited.LINE_LIMIT", 10_000)
     code, said, found = land(text, file=file)
     assert (code, found) == (1, [])
     assert file in said
