@@ -17,11 +17,12 @@ from collectors.slurm import controller, events, nodes
 from collectors.slurm.client import SlurmClient
 from collectors.slurm.holds import UNFINISHED
 from collectors.slurm.join import joined
-from collectors.slurm.parse import SacctOutput, add_controller_jobs, add_nodes, parse_sacct
+from collectors.slurm.parse import SlurmOutput, add_controller_jobs, add_nodes, parse_output
 from collectors.slurm.records import Reading, SourceFailedError
 from collectors.slurm.runs import WITHOUT_RULES
 from collectors.slurm.slices import MigRules, parse_rules
 from collectors.times import TIME_ZONE
+from warehouse.conform import MALFORMED, Reject
 from warehouse.landing import CollectionOutcome, Landing, Window
 
 #: without --since: a daily collection that comes late still meets the one before
@@ -38,8 +39,20 @@ MISSED = {
 def collect_files(
     files: Sequence[Path], reading: Reading, cluster: str | None, at: datetime | None, landing: Landing
 ) -> CollectionOutcome:
-    """Land what saved outputs tell; they tell it up to the latest instant in them (or `at`)."""
-    outputs = [parse_sacct(read_file(path), path.name, reading, at) for path in files]
+    """Land what saved outputs tell together; they tell it up to the latest instant in them (or `at`).
+
+    One file that cannot be read is a reject of the landing; if none can, SourceFailedError.
+    """
+    outputs: list[SlurmOutput] = []
+    failures: list[SourceFailedError] = []
+    for path in files:
+        try:
+            outputs.append(parse_output(read_file(path), path.name, reading, at))
+        except SourceFailedError as error:
+            failures.append(error)
+            outputs.append(SlurmOutput(rejects=[Reject(path.name, None, MALFORMED, str(error))]))
+    if len(failures) == len(files):
+        raise failures[0]
     parsed, own = joined(outputs, cluster)
     starts = [row["started_at"] or row["submitted_at"] or row["observed_at"] for row in parsed.tables.get("runs", [])]
     through = [output.observed_at for output in outputs if output.observed_at]
@@ -70,9 +83,9 @@ def collect_live(
     What of the last three cannot be read is a gap with its reason; the jobs land all the same.
     """
     reading = Reading(mig=rules)
-    outputs = [parse_sacct(client.sacct(since, until), "sacct", reading, at=now)]
+    outputs = [parse_output(client.sacct(since, until), "sacct", reading, at=now)]
     gaps = {}
-    sources: dict[str, Callable[[], SacctOutput]] = {
+    sources: dict[str, Callable[[], SlurmOutput]] = {
         "run_gpus": lambda: devices(client.jobs(), reading, now),
         "nodes": lambda: nodes_now(client.nodes(), now),
         "node_states": lambda: past_states(client.events(since, until)),
@@ -97,25 +110,25 @@ def collect_live(
     )
 
 
-def devices(text: str, reading: Reading, now: datetime) -> SacctOutput:
+def devices(text: str, reading: Reading, now: datetime) -> SlurmOutput:
     """Of `scontrol show job` only which devices jobs hold: the jobs themselves are sacct's."""
-    output = SacctOutput()
+    output = SlurmOutput()
     add_controller_jobs(output, controller.read_text(text, "scontrol show job"), "scontrol show job", reading, now)
     output.rows, output.notes = [], [note for note in output.notes if UNFINISHED in note]
     return output
 
 
-def nodes_now(text: str, now: datetime) -> SacctOutput:
-    output = SacctOutput()
+def nodes_now(text: str, now: datetime) -> SlurmOutput:
+    output = SlurmOutput()
     found, output.rejects = nodes.read_scontrol(text, "scontrol show node", None)
     add_nodes(output, found, now, "scontrol show node")
     return output
 
 
-def past_states(text: str) -> SacctOutput:
+def past_states(text: str) -> SlurmOutput:
     """Of the events those that have ended: the state that a node is in, it tells itself."""
     parsed = events.read(text, "sacctmgr show event", None, only_ended=True)
-    return SacctOutput(tables=Parsed(parsed.tables), rejects=parsed.rejects, notes=parsed.notes)
+    return SlurmOutput(tables=Parsed(parsed.tables), rejects=parsed.rejects, notes=parsed.notes)
 
 
 @click.command("slurm")

@@ -10,14 +10,14 @@ from typing import Any
 from collectors import command
 from collectors.parsed import Parsed
 from collectors.slurm.nodes import Node, join, shares_per_gpu, to_rows
-from collectors.slurm.parse import SacctOutput, with_devices
+from collectors.slurm.parse import SlurmOutput, with_devices
 from collectors.slurm.runs import BY_TRES
 from collectors.slurm.shares import UNSIZED, size_holds, size_shares
 
 KEPT_APART = "the output names several clusters ({}); each row stays in its own, --cluster is not applied"
 
 
-def joined(outputs: Sequence[SacctOutput], cluster: str | None, local: str | None = None) -> tuple[Parsed, str | None]:
+def joined(outputs: Sequence[SlurmOutput], cluster: str | None, local: str | None = None) -> tuple[Parsed, str | None]:
     """All rows with their cluster, and its name if there is one for all.
 
     Rows that name no cluster are in `cluster`, else in `local`, else in the one cluster that others name, else in none.
@@ -62,7 +62,7 @@ def joined(outputs: Sequence[SacctOutput], cluster: str | None, local: str | Non
     return parsed, next(iter(clusters)) if len(clusters) == 1 else None
 
 
-def _nodes_by_time(outputs: Iterable[SacctOutput], placed: Callable[[str | None], str | None]) -> dict[datetime, list[Node]]:
+def _nodes_by_time(outputs: Iterable[SlurmOutput], placed: Callable[[str | None], str | None]) -> dict[datetime, list[Node]]:
     """What outputs of one time say of a node, together: its state of one, its partitions of another."""
     found: dict[datetime, list[Node]] = {}
     for output in outputs:
@@ -71,7 +71,7 @@ def _nodes_by_time(outputs: Iterable[SacctOutput], placed: Callable[[str | None]
     return {seen_at: join(nodes) for seen_at, nodes in sorted(found.items())}
 
 
-def _held(outputs: Iterable[SacctOutput]) -> list[dict[str, Any]]:
+def _held(outputs: Iterable[SlurmOutput]) -> list[dict[str, Any]]:
     """The rows of `run_gpus`; of an attempt whose devices the controller tells, not what its counts alone would say."""
     rows = [row for output in outputs for row in output.run_gpus]
     counted = [row for row in rows if row["assignment_method"] == BY_TRES]

@@ -47,7 +47,7 @@ _NOTHING = re.compile(r"\s*(?:No (?:jobs|nodes|partitions) in the system|slurm_l
 
 
 @dataclass
-class SacctOutput:
+class SlurmOutput:
     """Rows of `runs` and `run_gpus`, and what was said of nodes; `cluster` is null where the output names none.
 
     `nodes` are as they were at the instant beside them. `tables` are rows that need nothing more. `observed_at` is the latest
@@ -71,7 +71,7 @@ class SacctOutput:
         self.observed_at = max((moment for moment in (self.observed_at, at) if moment), default=None)
 
 
-def parse_sacct(data: bytes, file: str, reading: Reading, at: datetime | None = None) -> SacctOutput:
+def parse_output(data: bytes, file: str, reading: Reading, at: datetime | None = None) -> SlurmOutput:
     """What one saved output tells.
 
     `observed_at` of the rows is `at`, else the time the file names as its own (inside or in its name), else the latest instant
@@ -80,7 +80,7 @@ def parse_sacct(data: bytes, file: str, reading: Reading, at: datetime | None = 
     """
     text = decode(data, file, "replace").replace("\0", "\ufffd")
     at = at or time_in_name(file)
-    output = SacctOutput()
+    output = SlurmOutput()
     if text.lstrip()[:1] in ("{", "["):
         found, output.rejects = documents.read(text, file)
         failures = []
@@ -97,7 +97,7 @@ def parse_sacct(data: bytes, file: str, reading: Reading, at: datetime | None = 
     return output
 
 
-def _add_text(output: SacctOutput, text: str, file: str, reading: Reading, at: datetime | None) -> None:
+def _add_text(output: SlurmOutput, text: str, file: str, reading: Reading, at: datetime | None) -> None:
     lines = [line.rstrip("\r") for line in text.split("\n") if line.strip()]
     first = lines[0] if lines else ""
     names_jobs = any(name.lower().startswith("jobid") for name in reading.fields)
@@ -119,7 +119,7 @@ def _add_text(output: SacctOutput, text: str, file: str, reading: Reading, at: d
         add_jobs(output, read_delimited(text, file, reading), file, reading, at)
 
 
-def _add_blocks(output: SacctOutput, text: str, file: str, reading: Reading, at: datetime | None) -> None:
+def _add_blocks(output: SlurmOutput, text: str, file: str, reading: Reading, at: datetime | None) -> None:
     jobs = controller.read_text(text, file)
     if jobs.details or jobs.rejects:
         add_controller_jobs(output, jobs, file, reading, at)
@@ -129,7 +129,7 @@ def _add_blocks(output: SacctOutput, text: str, file: str, reading: Reading, at:
     add_nodes(output, found + more, at, file)
 
 
-def _add_document(output: SacctOutput, document: Any, file: str, line: int, reading: Reading, at: datetime | None) -> None:
+def _add_document(output: SlurmOutput, document: Any, file: str, line: int, reading: Reading, at: datetime | None) -> None:
     if isinstance(document, list):  # what a web interface passes on of slurmrestd's answer
         document = _answer(document)
     attributes = dig(document, "data", "attributes")
@@ -173,7 +173,7 @@ def _answer(items: list[Any]) -> dict[str, Any]:
 
 
 def _add_sonar(
-    output: SacctOutput, document: Any, attributes: Mapping[str, Any], file: str, line: int, reading: Reading, at: datetime | None
+    output: SlurmOutput, document: Any, attributes: Mapping[str, Any], file: str, line: int, reading: Reading, at: datetime | None
 ) -> None:
     if isinstance(attributes.get("slurm_jobs"), list):
         add_jobs(output, sonar.read_jobs(document, file, line), file, reading, at)
@@ -191,7 +191,7 @@ def _add_sonar(
     )
 
 
-def _add_events(output: SacctOutput, text: str, file: str, reading: Reading) -> None:
+def _add_events(output: SlurmOutput, text: str, file: str, reading: Reading) -> None:
     parsed = events.read(text, file, reading.zone)
     output.rejects += parsed.rejects
     for note in parsed.notes:
@@ -200,7 +200,7 @@ def _add_events(output: SacctOutput, text: str, file: str, reading: Reading) -> 
     output.seen(events.through(parsed))
 
 
-def add_jobs(output: SacctOutput, records: Records, file: str, reading: Reading, at: datetime | None) -> list[dict[str, Any]]:
+def add_jobs(output: SlurmOutput, records: Records, file: str, reading: Reading, at: datetime | None) -> list[dict[str, Any]]:
     """Add the attempts of `records`; their rows."""
     attempts = to_attempts(records.records, file, reading.zone, reading.mig)
     observed_at = at or (_instant(records.taken_at, file) if records.taken_at else None) or attempts.through
@@ -220,7 +220,7 @@ def add_jobs(output: SacctOutput, records: Records, file: str, reading: Reading,
     return rows
 
 
-def add_controller_jobs(output: SacctOutput, jobs: controller.Jobs, file: str, reading: Reading, at: datetime | None) -> None:
+def add_controller_jobs(output: SlurmOutput, jobs: controller.Jobs, file: str, reading: Reading, at: datetime | None) -> None:
     """Add the jobs and the devices they hold, which replace what their counts alone would say."""
     rows = add_jobs(output, jobs.records(), file, reading, at)
     held, unfinished = to_run_gpus(jobs.details, rows, reading.mig)
@@ -235,7 +235,7 @@ def with_devices(counted: list[dict[str, Any]], held: list[dict[str, Any]]) -> l
     return [row for row in counted if (row["job_id"], row["started_at"]) not in told] + held
 
 
-def add_nodes(output: SacctOutput, found: list[Node], seen_at: datetime | None, file: str, cluster: str | None = None) -> None:
+def add_nodes(output: SlurmOutput, found: list[Node], seen_at: datetime | None, file: str, cluster: str | None = None) -> None:
     """Add what was said of nodes. Raises SourceFailedError where nothing tells when that was."""
     if not found:
         return

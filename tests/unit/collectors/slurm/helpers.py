@@ -9,7 +9,7 @@ from typing import Any
 
 from collectors.parsed import Parsed
 from collectors.slurm.join import joined
-from collectors.slurm.parse import parse_sacct
+from collectors.slurm.parse import parse_output
 from collectors.slurm.records import Reading
 
 AT = datetime(2026, 11, 30, 7)
@@ -18,7 +18,7 @@ AT = datetime(2026, 11, 30, 7)
 def rows_of(*texts: Any, reading: Reading | None = None, at: datetime | None = AT, cluster: str | None = "c") -> Parsed:
     """The rows that these saved outputs land together; what is no text is written as JSON."""
     data = [text if isinstance(text, str) else json.dumps(text) for text in texts]
-    outputs = [parse_sacct(text.encode(), f"saved{place}", reading or Reading(), at) for place, text in enumerate(data)]
+    outputs = [parse_output(text.encode(), f"saved{place}", reading or Reading(), at) for place, text in enumerate(data)]
     return joined(outputs, cluster)[0]
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from collectors.slurm.collect import nodes_now
 from collectors.slurm.join import joined
-from collectors.slurm.parse import parse_sacct
+from collectors.slurm.parse import parse_output
 from collectors.slurm.records import Reading, SourceFailedError
 from collectors.slurm.slices import parse_rules
 from tests.unit.collectors.slurm import test_slurm_controller, test_slurm_events, test_slurm_sinfo
@@ -62,7 +62,7 @@ ANYTHING = st.recursive(
 
 def read(data: bytes, reading: Reading) -> None:
     with suppress(SourceFailedError, UsageError):
-        parsed, _ = joined([parse_sacct(data, "any", reading, AT)], "c")
+        parsed, _ = joined([parse_output(data, "any", reading, AT)], "c")
         for table, frame in parsed.frames().items():
             conform(TABLES[table], frame, "any")
 
@@ -105,14 +105,14 @@ def test_any_description_of_a_node_is_read_or_quarantined(text: str) -> None:
 @pytest.mark.parametrize("text", TEXTS + [json.dumps(document) for document in DOCUMENTS])
 def test_every_form_may_be_packed_marked_and_come_from_windows(text: str) -> None:
     """gzip, a byte-order mark, UTF-16, CRLF: the same rows."""
-    plain = joined([parse_sacct(text.encode(), "any", Reading(), AT)], "c")[0].tables
+    plain = joined([parse_output(text.encode(), "any", Reading(), AT)], "c")[0].tables
     crlf = text.replace("\n", "\r\n")
 
     for data in (gzip.compress(text.encode()), b"\xef\xbb\xbf" + text.encode(), text.encode("utf-16"), crlf.encode()):
-        assert joined([parse_sacct(data, "any", Reading(), AT)], "c")[0].tables == plain
+        assert joined([parse_output(data, "any", Reading(), AT)], "c")[0].tables == plain
 
 
 @pytest.mark.parametrize("data", [b"", b"\n \n", b"\x00\x01\x02\x03" * 400, b"PK\x03\x04" + bytes(500), gzip.compress(b"x")[:9]])
 def test_what_is_no_output_of_slurm_is_refused_with_its_name(data: bytes) -> None:
     with pytest.raises(SourceFailedError, match=r"^any: "):
-        parse_sacct(data, "any", Reading(), AT)
+        parse_output(data, "any", Reading(), AT)

@@ -185,6 +185,14 @@ def test_a_header_alone_lands_nothing(home: Path, tmp_path: Path) -> None:
     assert not list((home / "raw").rglob("*.parquet"))
 
 
+def test_one_of_several_files_that_cannot_be_read_is_quarantined_and_the_others_land(home: Path) -> None:
+    result = slurm(RECORDED, RECORDINGS / "sacct_long_fixed_width.txt", "--cluster", "c")
+
+    assert result.exit_code == 4
+    assert "quarantined sacct_long_fixed_width.txt: malformed" in result.output
+    assert landed(home, "runs").height == 20
+
+
 def test_an_output_that_cannot_be_read_fails_with_its_remedy_and_leaves_an_outcome(home: Path) -> None:
     result = slurm("--sacct-file", RECORDINGS / "sacct_long_fixed_width.txt", "--cluster", "c")
 

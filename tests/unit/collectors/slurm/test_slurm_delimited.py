@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from collectors.slurm.parse import SacctOutput, parse_sacct
+from collectors.slurm.parse import SlurmOutput, parse_output
 from collectors.slurm.records import Reading, SourceFailedError
 
 HEADER = "JobIDRaw|JobName|User|Account|Partition|State|Start|End|ElapsedRaw|AllocTRES|Comment"
@@ -17,12 +17,12 @@ FOX = (
 )
 
 
-def parse(text: str | bytes, **reading: object) -> SacctOutput:
+def parse(text: str | bytes, **reading: object) -> SlurmOutput:
     data = text if isinstance(text, bytes) else text.encode()
-    return parse_sacct(data, "saved.txt", Reading(**reading))  # type: ignore[arg-type]
+    return parse_output(data, "saved.txt", Reading(**reading))  # type: ignore[arg-type]
 
 
-def names(output: SacctOutput) -> list[str]:
+def names(output: SlurmOutput) -> list[str]:
     return [row["name"] for row in output.rows]
 
 
@@ -216,7 +216,7 @@ BROKEN = "JobIDRaw|JobName|State|Start|End|AllocTRES|Comment\n"
 )
 def test_line_ends_in_free_text_are_mended_and_nowhere_else(rows: str, names: list[str], rejects: list[int]) -> None:
     """A job whose comment held a line end was quarantined, and its GPU-hours with it."""
-    output = parse_sacct((BROKEN + rows).encode(), "saved", Reading())
+    output = parse_output((BROKEN + rows).encode(), "saved", Reading())
 
     assert [row["name"] for row in output.rows] == names
     assert [reject.line for reject in output.rejects] == rejects

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from collectors.slurm.parse import SacctOutput, parse_sacct
+from collectors.slurm.parse import SlurmOutput, parse_output
 from collectors.slurm.records import Reading, SourceFailedError
 
 START, END = 1796020000, 1796027200
@@ -71,8 +71,8 @@ NESTED = PLAIN | {
 }
 
 
-def parse(*jobs: Any, **document: Any) -> SacctOutput:
-    return parse_sacct(json.dumps({"jobs": jobs} | document).encode(), "saved.json", Reading())
+def parse(*jobs: Any, **document: Any) -> SlurmOutput:
+    return parse_output(json.dumps({"jobs": jobs} | document).encode(), "saved.json", Reading())
 
 
 @pytest.mark.parametrize("job", [PLAIN, NESTED], ids=["21.08", "23.11"])
@@ -169,7 +169,7 @@ def test_a_job_that_is_none_is_quarantined_and_the_rest_lands(job: Any) -> None:
 )
 def test_a_document_that_is_not_saccts_or_not_whole_is_a_failed_source(text: str, message: str) -> None:
     with pytest.raises(SourceFailedError, match=message):
-        parse_sacct(text.encode(), "saved.json", Reading())
+        parse_output(text.encode(), "saved.json", Reading())
 
 
 def test_an_hour_without_jobs_is_no_failure() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.slurm.parse import SacctOutput, parse_sacct
+from collectors.slurm.parse import SlurmOutput, parse_output
 from collectors.slurm.records import Reading, SourceFailedError
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -25,11 +25,11 @@ GPU_SECONDS = {
 }  # fmt: skip
 
 
-def parse(name: str) -> SacctOutput:
-    return parse_sacct((RECORDINGS / name).read_bytes(), name, Reading())
+def parse(name: str) -> SlurmOutput:
+    return parse_output((RECORDINGS / name).read_bytes(), name, Reading())
 
 
-def gpu_seconds(output: SacctOutput) -> dict[str, float]:
+def gpu_seconds(output: SlurmOutput) -> dict[str, float]:
     sums: dict[str, float] = defaultdict(float)
     for row in output.rows:
         held = (row["ended_at"] - row["started_at"]).total_seconds() if row["started_at"] else 0
@@ -52,7 +52,7 @@ def test_every_form_gives_the_same_attempts(name: str) -> None:
     # the exit code of a failed job is 0 in this version's JSON; only JSON has limits and steps here, -X has no steps
     left_out = {"line_number", "exit_code", "time_limit_seconds", "cpu_seconds", "labels", "qos"}
 
-    def comparable(output: SacctOutput) -> list[tuple[tuple[str, str], ...]]:
+    def comparable(output: SlurmOutput) -> list[tuple[tuple[str, str], ...]]:
         return sorted(tuple(sorted((k, str(v)) for k, v in row.items() if k not in left_out)) for row in output.rows)
 
     assert comparable(parse(name)) == comparable(parse(FORMS[0]))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from collectors.slurm.parse import SacctOutput, parse_sacct
+from collectors.slurm.parse import SlurmOutput, parse_output
 from collectors.slurm.records import Reading
 
 START = 1796020000  # 2026-11-30T06:26:40Z
@@ -24,12 +24,12 @@ JOB: dict[str, Any] = {
 }
 
 
-def parse(*jobs: dict[str, Any], time_zone: str | None = None, at: datetime | None = None) -> SacctOutput:
+def parse(*jobs: dict[str, Any], time_zone: str | None = None, at: datetime | None = None) -> SlurmOutput:
     """The rows of an output whose jobs are `JOB` with these fields instead; a field that is None is not asked for."""
     rows = [{name: value for name, value in (JOB | job).items() if value is not None} for job in jobs]
     fields = list(dict.fromkeys(name for row in rows for name in row))
     lines = ["|".join(fields)] + ["|".join(str(row.get(name, "")) for name in fields) for row in rows]
-    return parse_sacct("\n".join(lines).encode(), "saved.txt", Reading(time_zone=time_zone), at)
+    return parse_output("\n".join(lines).encode(), "saved.txt", Reading(time_zone=time_zone), at)
 
 
 def parse_one(**fields: Any) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def parse_one(**fields: Any) -> dict[str, Any]:
     return row
 
 
-def gpu_seconds(output: SacctOutput) -> float:
+def gpu_seconds(output: SlurmOutput) -> float:
     return sum(
         row["gpu_count"] * ((row["ended_at"] or row["observed_at"]) - row["started_at"]).total_seconds() for row in output.rows
     )
@@ -288,7 +288,7 @@ def test_the_gpus_that_a_site_notes_in_a_comment_count_where_slurm_tracks_none(
     comment: str, count: int | None, labels: dict[str, Any]
 ) -> None:
     text = f"JobID;State;Start;End;Comment\n7;RUNNING;1796020000;Unknown;\n7.batch;RUNNING;1796020000;Unknown;{comment}\n"
-    [row] = parse_sacct(text.encode(), "saved", Reading()).rows
+    [row] = parse_output(text.encode(), "saved", Reading()).rows
 
     assert row["gpu_count"] == count
     assert json.loads(row["labels"]) == {"batch": True, **labels}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from collectors.slurm.parse import parse_sacct
+from collectors.slurm.parse import parse_output
 from collectors.slurm.records import Reading, SourceFailedError
 from tests.unit.collectors.slurm.helpers import AT, picked, rows_of
 
@@ -116,11 +116,11 @@ def test_a_line_that_does_not_fit_its_columns_is_quarantined_and_the_rest_lands(
 
 def test_an_output_that_says_no_time_asks_for_one() -> None:
     with pytest.raises(SourceFailedError, match=r"saved.*--at 2026-11-01T00:00:00Z"):
-        parse_sacct(b"NODELIST|STATE\nn1|idle\n", "saved", Reading())
+        parse_output(b"NODELIST|STATE\nn1|idle\n", "saved", Reading())
 
 
 def test_the_time_may_stand_in_the_files_name() -> None:
-    output = parse_sacct(b"NODELIST|STATE\nn1|idle\n", "sinfo-2026-11-01T00-05-00Z.txt", Reading())
+    output = parse_output(b"NODELIST|STATE\nn1|idle\n", "sinfo-2026-11-01T00-05-00Z.txt", Reading())
 
     assert output.observed_at == datetime(2026, 11, 1, 0, 5)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from collectors.slurm.parse import SacctOutput, parse_sacct
+from collectors.slurm.parse import SlurmOutput, parse_output
 from collectors.slurm.records import Reading, SourceFailedError
 
 CSV = """\
@@ -29,8 +29,8 @@ JOB = {
 }
 
 
-def parse(text: str) -> SacctOutput:
-    return parse_sacct(text.encode(), "saved", Reading())
+def parse(text: str) -> SlurmOutput:
+    return parse_output(text.encode(), "saved", Reading())
 
 
 def snapshot(*jobs: Any, time: str = "2025-05-03T08:59:11+02:00", cluster: str = "fox") -> str:
