@@ -137,7 +137,8 @@ def test_an_answer_larger_than_the_limit_is_refused_packed_or_not() -> None:
     with serving(lambda handler: handler.reply(200, b"x" * 300_000)) as (url, _):
         assert "more than 97 KiB" in failure(url, limit=99_999)
         assert len(get(url, limit=300_000)) == 300_000
-    with serving(lambda handler: handler.reply(200, gzip.compress(b"x" * 30_000_000))) as (url, _):
+    packed = gzip.compress(b"x" * 30_000_000)
+    with serving(lambda handler: handler.reply(200, packed)) as (url, _):
         assert "larger than 97 KiB" in failure(url, limit=99_999)
 
 

@@ -105,7 +105,7 @@ def test_an_address_is_silent_only_if_it_never_answered(home: Path, monkeypatch:
     scraped = run(home, fetch, accept, ["http://never", "http://late", "http://always"], seconds=0.7)
     assert set(scraped.silent) == {"http://never"}
     assert "cannot be read" in scraped.silent["http://never"]
-    assert scraped.outcome.rows["gpu_samples"] > 7
+    assert scraped.outcome.rows["gpu_samples"] >= 5
 
 
 def test_a_batch_without_an_answer_leaves_a_failed_outcome_and_the_next_one_is_tried(
