@@ -193,6 +193,7 @@ def test_a_line_that_no_memory_holds_is_refused_and_named(
     land: Land, monkeypatch: pytest.MonkeyPatch, text: str, file: str
 ) -> None:
     monkeypatch.setattr("collectors.tables.delimited.LINE_LIMIT", 10_000)
+    monkeypatch.setattr("collectors.tables.parse.BLOCK_BYTES", 5_000)
     code, said, found = land(text, file=file)
     assert (code, found) == (1, [])
     assert file in said
