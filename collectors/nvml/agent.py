@@ -8,20 +8,19 @@ from __future__ import annotations
 import os
 import selectors
 import signal
-import subprocess
 import sys
 import time
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from collectors.nvml import spool
-from collectors.nvml.fleet import Device, Fleet, Row, instant, text_of
-from collectors.nvml.grid import Grid, Tick, reach_ms
-from collectors.nvml.host import HostReading, read_host, to_row
-from collectors.nvml.readers import Message, Pause, Readers
+from collectors.nvml.fleet import Device, Fleet, Row
+from collectors.nvml.grid import Grid, Tick, milliseconds_of, reach_ms, text_of
+from collectors.nvml.host import HostSeries
+from collectors.nvml.lander import Lander
+from collectors.nvml.readers import Message, Readers
 from collectors.nvml.timeline import Timeline
 from warehouse.home import Home
 from warehouse.values import parse_instant
@@ -32,6 +31,8 @@ GATHER_SECONDS = 0.02
 DESCRIBE_MS = 60_000
 #: at the end, what is spooled has this long to land; it lands at the next start otherwise
 FAREWELL_SECONDS = 60.0
+#: in one spool: a card that floods its log must not fill the disk
+MOST_NOTES = 500
 
 
 @dataclass(frozen=True)
@@ -61,18 +62,16 @@ class Agent:
         self._fleet = Fleet(settings.interval_ms)
         self._stopping, self._is_first = False, True
         self._spool: spool.Spool | None = None
-        self._host: tuple[int, HostReading | None] = (round(time.time() * 1000), read_host())
-        self._host_forward_ms = 0
+        self._host = HostSeries(settings.interval_ms, round(time.time() * 1000))
         self._stretch = 0
+        self._told_at: int | None = None
         self._trouble_since: int | None = None
         self._trouble = ""
         self._kept: list[Any] = []
         self._noted: set[str] = set()
         self._late: list[int] = []
         self._missed = 0
-        self._lander: subprocess.Popen[bytes] | None = None
-        self._landing = Pause(60.0, 900.0)
-        self._land_at: float | None = None
+        self._lander = Lander(self._folder, settings.node, settings.land_ms, settings.as_json)
 
     def run(self) -> int:
         """Read until SIGTERM or SIGINT."""
@@ -83,7 +82,7 @@ class Agent:
         self._listen()
         self._restore()
         if spool.spools(self._folder):
-            self._land_at = time.monotonic()
+            self._lander.plan(now=True)
         self._readers.start()
         while not self._stopping:
             self._grid.plan()
@@ -113,9 +112,12 @@ class Agent:
             with_processes=is_first or self._is_due(tick.at, settings.process_ms),
         )
         self._write(self._fleet.tick(tick.at, tick.stepped_ms, self._readers.pending))
-        self._write(self._host_row(tick))
+        if row := self._host.read(tick):
+            self._line("node_samples", row)
         self._watch_driver(tick.at)
-        self._watch_landing()
+        for note in self._lander.watch(self._spool.path if self._spool else None):
+            self._note(note)
+        self._told_at = tick.at
         if self._spool and self._spool.trouble:
             self._note(f"the spool cannot be written ({self._spool.trouble}); rows wait in memory")
         time.sleep(min(GATHER_SECONDS, settings.interval_ms / 20_000))
@@ -157,33 +159,16 @@ class Agent:
             self._line("hole", {"what": what, "why": self._trouble, "driver": self._readers.driver})
         self._trouble_since = None
 
-    def _host_row(self, tick: Tick) -> Iterable[Row]:
-        before_at, before = self._host
-        self._host_forward_ms += max(0, tick.stepped_ms)
-        now = read_host()
-        if now is None or tick.at <= before_at:
-            if tick.at <= before_at - reach_ms(self.settings.interval_ms):
-                self._host = (tick.at, now)
-            return []
-        elapsed = max(1, tick.at - before_at - self._host_forward_ms)
-        self._host, self._host_forward_ms = (tick.at, now), 0
-        if before is None:
-            return []
-        start = tick.at - min(elapsed, reach_ms(self.settings.interval_ms))
-        row = to_row(before, now, start, tick.at, elapsed)
-        return [("node_samples", row | {"interval_start_at": text_of(start)})]
-
     def _begin_spool(self, at: int) -> None:
         """A spool for each stretch of `land_ms` on the clock; each begins with the whole inventory."""
         stretch = (at - 1) // self.settings.land_ms
         if self._spool is not None and stretch == self._stretch:
             return
         since = at - self.settings.interval_ms
-        if self._spool is not None:
-            self._end_spool(since)
-            # all hosts of a fleet end an hour at once; they need not land at once
-            spread = min(300.0, self.settings.land_ms / 12_000)
-            self._land_at = time.monotonic() + spread * (zlib.crc32(self.settings.node.encode()) % 1000) / 1000
+        if self._spool is not None and self._told_at is not None:
+            self._end_spool(self._told_at)
+            self._lander.plan()
+            since = min(since, self._told_at) if self._told_at < at else since
         header: dict[str, Any] = {"cluster": self.settings.cluster, "node": self.settings.node, "from": text_of(since)}
         header |= {"interval_ms": self.settings.interval_ms, "driver": self._readers.driver}
         self._spool, self._stretch = spool.Spool(self._folder, header), stretch
@@ -204,57 +189,21 @@ class Agent:
         self._spool.close(text_of(until))
         self._keep()
 
-    def _watch_landing(self) -> None:
-        """Land what is due, one process at a time; one that fails is tried again, at growing distances."""
-        now = time.monotonic()
-        if self._lander is not None:
-            code = self._lander.poll()
-            if code is None:
-                return
-            self._lander = None
-            if code:
-                self._landing.fail(now)
-                self._land_at = self._landing.next_at
-                self._note(f"landing failed and is tried again in {self._landing.next_at - now:g} s; the rows are kept")
-            else:
-                self._landing.succeed()
-            for lost in spool.make_room(self._folder, self._spool.path if self._spool else None):
-                self._note(lost)
-        if self._land_at is not None and now >= self._land_at:
-            self._land_at = None
-            self._lander = self._start_landing()
-
-    def _start_landing(self) -> subprocess.Popen[bytes] | None:
-        waiting = spool.spools(self._folder, self._spool.path if self._spool else None)
-        if not waiting:
-            return None
-        options = ["--json"] if self.settings.as_json else []
-        try:
-            return subprocess.Popen([sys.executable, "-m", "collectors.nvml.land", *options, *map(str, waiting)])
-        except OSError as error:  # no memory, no process to be had
-            self._note(f"landing cannot be started ({error})")
-            self._landing.fail(time.monotonic())
-            self._land_at = self._landing.next_at
-            return None
-
     def _leave(self) -> int:
         """Tell what is left, end the readers, land everything."""
+        # what was asked for at the last tick is on its way, unless a GPU hangs
+        deadline = time.monotonic() + self.settings.patience
+        while self._readers.is_asked and (remaining := deadline - time.monotonic()) > 0:
+            self._take(self._readers.wait(remaining))
         self._readers.close()
-        if self._spool is not None and self._grid.last_at is not None:
-            self._write(self._fleet.close(self._grid.last_at))
-            self._end_spool(self._grid.last_at)
+        if self._spool is not None and self._told_at is not None:
+            self._write(self._fleet.close(self._told_at))
+            self._end_spool(self._told_at)
             self._spool = None
-        deadline = time.monotonic() + FAREWELL_SECONDS
-        try:
-            if self._lander is not None:
-                self._lander.wait(FAREWELL_SECONDS)
-            lander = self._start_landing()
-            code = lander.wait(max(1.0, deadline - time.monotonic())) if lander else 0
-        except subprocess.TimeoutExpired:
-            code = 1
-        if code:
-            print(f"nvml: not all has landed; it lies in {self._folder} and lands at the next start", file=sys.stderr)
-        return 1 if code else 0
+        if self._lander.finish(FAREWELL_SECONDS):
+            return 0
+        print(f"nvml: not all has landed; it lies in {self._folder} and lands at the next start", file=sys.stderr)
+        return 1
 
     def _write(self, rows: Iterable[Row]) -> None:
         if self._spool is not None:
@@ -266,7 +215,7 @@ class Agent:
 
     def _note(self, text: str, *, is_rewound: bool = False) -> None:
         """Say it on stderr and in the outcome, once per spool."""
-        if text not in self._noted:
+        if text not in self._noted and len(self._noted) < MOST_NOTES:
             self._noted.add(text)
             print(f"nvml: {text}", file=sys.stderr, flush=True)
             self._line("note", {"text": text, **({"is_rewound": True} if is_rewound else {})})
@@ -315,9 +264,8 @@ def told_in(paths: Iterable[Path]) -> dict[tuple[str, str], int]:
         for line in spool.read(path):
             if isinstance(line, tuple) and line[0] == "gpu_samples":
                 row = line[1]
-                start = parse_instant(row["interval_start_at"])
                 key = (row["gpu_uuid"], row["slot_uuid"] or "")
-                until = round((start - instant(0)).total_seconds() * 1000) + row["interval_ms"]
+                until = milliseconds_of(parse_instant(row["interval_start_at"])) + row["interval_ms"]
                 told[key] = max(until, told.get(key, 0))
     return told
 

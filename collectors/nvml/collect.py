@@ -14,7 +14,8 @@ import click
 from collectors import command
 from collectors.command import SourceFailedError
 from collectors.nvml.agent import Agent, Settings
-from collectors.nvml.fleet import Fleet, Row, instant, text_of
+from collectors.nvml.fleet import Fleet, Row
+from collectors.nvml.grid import instant
 from collectors.nvml.host import read_host, to_row
 from collectors.nvml.readers import Readers
 from collectors.nvml.schema import SOURCE
@@ -54,8 +55,7 @@ def read_once(settings: Settings, seconds: float) -> tuple[list[Row], Readers, t
     rows = [row for row in first if row[0] == "gpu_inventory"] + second
     now = read_host()
     if before and now:
-        host = to_row(before, now, begun_at, ended_at, ended_at - begun_at)
-        rows.append(("node_samples", host | {"interval_start_at": text_of(begun_at)}))
+        rows.append(("node_samples", to_row(before, now, begun_at, ended_at, ended_at - begun_at)))
     notes += [f"GPU {index} is lost, and its UUID is not known {why}".strip() for index, why in fleet.nameless.items()]
     return rows, readers, (begun_at, ended_at), notes
 
@@ -73,7 +73,7 @@ def _round(readers: Readers, fleet: Fleet, at: int, notes: list[str], seconds: f
                 fleet.open(message["fleet"], message["skipped"])
             elif "note" in message:
                 notes.append(message["note"])
-        if readers.is_done():
+        if readers.is_done:
             break
     return rows
 

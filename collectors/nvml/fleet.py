@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 from collectors.metrics.counters import Point, grown_within, increases
-from collectors.nvml.readers import unmatched
+from collectors.nvml.grid import instant, text_of
 from collectors.nvml.schema import ACTIVITY, COUNTERS_BY_COLUMN, READINGS
 from collectors.nvml.timeline import Stretch, Timeline
 from warehouse.values import pseudonym
@@ -20,8 +19,6 @@ LOST_XID = 79
 KEPT_POINTS = 3
 #: a GPU that the driver does not list any more is told as lost for this long after it was last read
 VANISHED_MS = 24 * 3600 * 1000
-
-_EPOCH = datetime(1970, 1, 1)
 
 Row = tuple[str, dict[str, Any]]
 
@@ -160,6 +157,10 @@ class Fleet:
         if described and described != device.described:
             device.described = described
             present = {slot["uuid"] or "" for slot in described["slots"]}
+            if device.slots:
+                # a new layout holds from the first sighting that shows it (semantics 2), and so does the time of its slots
+                for slot in present - set(device.slots):
+                    device.slots[slot] = Timeline(self.interval_ms, at)
             for slot in [slot for slot in device.slots if slot not in present]:
                 yield from self._gaps(device, slot, device.slots.pop(slot).close(at))
             self._forget_replaced(device)
@@ -272,17 +273,19 @@ def xid_of(xids: list[int]) -> int:
     return LOST_XID if LOST_XID in xids else (xids[-1] if xids else 0)
 
 
-def instant(at: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=at)
-
-
-def text_of(at: int) -> str:
-    """ISO 8601 in UTC, with milliseconds."""
-    return instant(at).isoformat(timespec="milliseconds") + "Z"
-
-
 def _process(device: Device, process: Mapping[str, Any], at: int) -> dict[str, Any]:
     row = {**process, "gpu_uuid": device.uuid, "seen_at": text_of(at)}
     if "user" in row:
         row["user"] = pseudonym(row["user"])
     return row
+
+
+def unmatched(known: Mapping[str, int], opened: Mapping[int, str | None]) -> dict[int, str]:
+    """Indices at which a GPU does not open → the UUID that it had: the one known at that index, or the only one missing."""
+    seen = set(opened.values())
+    absent = {uuid: index for uuid, index in known.items() if uuid not in seen}
+    nameless = [index for index, uuid in opened.items() if uuid is None]
+    found = {index: uuid for uuid, index in absent.items() if index in nameless}
+    if len(nameless) == 1 and len(absent) == 1 and not found:
+        found = {nameless[0]: next(iter(absent))}
+    return found

@@ -5,11 +5,30 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 #: a reading stands for the time since the one before it, at most this many nominal intervals (semantics 4)
 LONGEST_INTERVAL = 2.5
 #: the two clocks may run apart by this much, or a hundredth of the interval, before it counts as a step of the wall clock
 STEP_MS = 200
+
+
+_EPOCH = datetime(1970, 1, 1)
+
+
+def instant(at: int) -> datetime:
+    """Milliseconds since 1970 as a naive UTC datetime."""
+    return _EPOCH + timedelta(milliseconds=at)
+
+
+def milliseconds_of(at: datetime) -> int:
+    """A naive UTC datetime as milliseconds since 1970."""
+    return round((at - _EPOCH) / timedelta(milliseconds=1))
+
+
+def text_of(at: int) -> str:
+    """ISO 8601 in UTC, with milliseconds."""
+    return instant(at).isoformat(timespec="milliseconds") + "Z"
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from collectors.nvml.grid import Tick, reach_ms, text_of
 
 #: disks that only pass on to others (LVM, RAID, loop, memory): counting them would count twice
 _VIRTUAL_DISKS = ("loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd")
@@ -45,12 +47,34 @@ def read_host(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> HostReadi
     )
 
 
+class HostSeries:
+    """The host from tick to tick: each row tells the time since the one before, at most 2.5 intervals of it."""
+
+    def __init__(self, interval_ms: int, at: int, read: Callable[[], HostReading | None] = read_host) -> None:
+        self._interval_ms, self._at, self._read = interval_ms, at, read
+        self._before = read()
+        self._clock_forward_ms = 0
+
+    def read(self, tick: Tick) -> dict[str, Any] | None:
+        """The row of the time up to `tick`; None where there is nothing to compare with, or that time is told already."""
+        self._clock_forward_ms += max(0, tick.stepped_ms)
+        reach = reach_ms(self._interval_ms)
+        if self._at - reach <= tick.at <= self._at:
+            return None
+        before, elapsed = self._before, max(1, tick.at - self._at - self._clock_forward_ms)
+        is_set_back = tick.at < self._at
+        self._before, self._at, self._clock_forward_ms = self._read(), tick.at, 0
+        if before is None or self._before is None or is_set_back:
+            return None
+        return to_row(before, self._before, tick.at - min(elapsed, reach), tick.at, elapsed)
+
+
 def to_row(before: HostReading, now: HostReading, start_ms: int, end_ms: int, elapsed_ms: int) -> dict[str, Any]:
     """What happened between two readings `elapsed_ms` apart, as a row of `node_samples` for `[start_ms, end_ms)`."""
     share = min(1.0, (end_ms - start_ms) / elapsed_ms)
     total = now.total - before.total
     row: dict[str, Any] = {
-        "interval_start_at": start_ms,
+        "interval_start_at": text_of(start_ms),
         "interval_ms": end_ms - start_ms,
         "memory_used_bytes": now.memory_used_bytes,
     }

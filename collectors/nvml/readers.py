@@ -14,7 +14,7 @@ import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,9 +136,15 @@ class Readers:
                 return int(reader.request["at"])
         return None
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether an answer is still to come."""
+        return any(reader.outstanding for reader in self._all())
+
+    @property
     def is_done(self) -> bool:
-        """Whether no answer to what was asked is to come any more."""
-        return all(reader.is_ready and not reader.outstanding for reader in self._all())
+        """Whether no answer to what was asked is to come any more, of a reader that opens its GPUs neither."""
+        return not self.is_asked and all(reader.is_ready for reader in self._all())
 
     def close(self) -> None:
         """End all readers; none is waited for longer than a moment."""
@@ -306,14 +312,3 @@ class Readers:
 
     def _new_pause(self, longest: float) -> Pause:
         return Pause(max(1.0, 2 * self.patience), longest)
-
-
-def unmatched(known: Mapping[str, int], opened: Mapping[int, str | None]) -> dict[int, str]:
-    """Indices at which a GPU does not open → the UUID that it had: the one known at that index, or the only one missing."""
-    seen = set(opened.values())
-    absent = {uuid: index for uuid, index in known.items() if uuid not in seen}
-    nameless = [index for index, uuid in opened.items() if uuid is None]
-    found = {index: uuid for uuid, index in absent.items() if index in nameless}
-    if len(nameless) == 1 and len(absent) == 1 and not found:
-        found = {nameless[0]: next(iter(absent))}
-    return found

@@ -2,7 +2,7 @@
 
     $GPU_NET_HOME/state/nvml/<cluster>-<node>-<hash>/lock               held by the agent
                                                      /devices.json      the GPUs, and until when each slot has been told
-                                                     /<from>-<pid>.jsonl    the spools; the newest is being written
+                                                     /<number>-<from>.jsonl     the spools; the newest is being written
 
 A line is `[kind, object]`: a landing table and a row of it, or `begin`, `end`, `hole`, `note`. Rows leave out what all of
 them share (cluster, node, source). Every tick is handed to the system at once, which survives a killed agent, and flushed
@@ -58,7 +58,9 @@ class Spool:
     """The spool being written. A disk that takes nothing is told by `trouble`; the lines wait, the oldest go first."""
 
     def __init__(self, folder: Path, header: dict[str, Any]) -> None:
-        self.path = folder / f"{header['from'].replace(':', '').replace('.', '')}-{os.getpid()}.jsonl"
+        # numbered, since names by the clock would not tell which is older after it was set back
+        number = 1 + max((_number(path) for path in spools(folder)), default=0)
+        self.path = folder / f"{number:06d}-{header['from'].replace(':', '').replace('.', '')}.jsonl"
         self.trouble: str | None = None
         self.dropped = 0
         self._file: int | None = None
@@ -128,7 +130,7 @@ def read(path: Path) -> Iterator[Line | int]:
 
 def spools(folder: Path, current: Path | None = None) -> list[Path]:
     """The spools that wait to be landed, oldest first."""
-    return sorted(path for path in folder.glob("*.jsonl") if path != current)
+    return sorted((path for path in folder.glob("*.jsonl") if path != current), key=_number)
 
 
 def make_room(folder: Path, current: Path | None, limit: int = SPOOL_LIMIT) -> list[str]:
@@ -156,6 +158,11 @@ def load(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _number(path: Path) -> int:
+    number, _, _ = path.name.partition("-")
+    return int(number) if number.isdecimal() else 0
 
 
 def _encode(line: Line) -> bytes:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from collectors.nvml.host import HostReading, parse_cpu, parse_disks, parse_memory, read_host, read_links, to_row
+from collectors.nvml.grid import Tick
+from collectors.nvml.host import HostReading, HostSeries, parse_cpu, parse_disks, parse_memory, read_host, read_links, to_row
 from collectors.nvml.processes import identify, read_cgroup
 
 NET_DEV = """Inter-|   Receive                                                |  Transmit
@@ -73,6 +74,26 @@ def test_a_row_tells_shares_and_growth_of_its_interval() -> None:
     assert (row["disk_read_bytes"], row["disk_write_bytes"]) == (200, 300)
     assert (row["network_rx_bytes"], row["network_tx_bytes"]) == (10, 40), "a counter that fell began again at 0"
     assert to_row(before, now, 0, 10_000, 20_000)["disk_read_bytes"] == 100, "the part of a longer time that the row covers"
+
+
+def test_the_host_is_told_from_tick_to_tick_whatever_its_clock_does() -> None:
+    readings = iter(range(0, 10_000, 100))
+    series = HostSeries(10_000, 3_000, lambda: HostReading(0, 0, total := next(readings), None, {"sda": (total, total)}))
+    ticks = [
+        Tick(10_000),
+        Tick(20_000),
+        Tick(20_000),
+        Tick(80_000),
+        Tick(93_000, stepped_ms=3_000),
+        Tick(20_000),
+    ]
+    rows = [series.read(tick) for tick in ticks]
+    told = [(row["interval_start_at"][14:19], row["interval_ms"], row["disk_read_bytes"]) if row else None for row in rows]
+    # a longer hole is told by its last 25 s, with their part of what was counted; a step of the clock was lived by nobody
+    assert told == [("00:03", 7_000, 100), ("00:10", 10_000, 100), None, ("00:55", 25_000, 42), ("01:23", 10_000, 100), None]
+    later = series.read(Tick(30_000))
+    assert later is not None
+    assert later["interval_ms"] == 10_000
 
 
 def test_waiting_time_that_falls_is_no_negative_share() -> None:

@@ -148,11 +148,14 @@ def test_what_a_full_disk_costs_in_the_end_is_said(tmp_path: Path, monkeypatch: 
 
 
 def test_spools_beyond_the_limit_go_oldest_first_and_are_named(tmp_path: Path) -> None:
-    for name in ("1", "2", "3"):
-        (tmp_path / f"{name}.jsonl").write_bytes(b"x" * 100)
-    (lost,) = spool.make_room(tmp_path, tmp_path / "3.jsonl", limit=150)
-    assert lost.startswith("1.jsonl was removed unlanded")
-    assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == ["2.jsonl", "3.jsonl"]
+    # numbers tell which is older, since the clock in the rest of the name may have been set back
+    names = ["000008-20261101.jsonl", "000009-20261031.jsonl", "000010-20261101.jsonl"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"x" * 100)
+    (lost,) = spool.make_room(tmp_path, tmp_path / names[2], limit=150)
+    assert lost.startswith(f"{names[0]} was removed unlanded")
+    assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == names[1:]
+    assert spool.Spool(tmp_path, HEADER).path.name.startswith("000011-")
 
 
 def test_what_the_last_agent_kept_may_be_unreadable(tmp_path: Path) -> None:
