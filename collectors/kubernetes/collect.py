@@ -77,7 +77,7 @@ def collect_live(
     Pods are the point: without them the source has failed. What else may not be read is a gap with its remedy.
     """
     target = "/".join([client.cluster_uid() or client.server.target, *sorted(client.namespaces)])
-    builder = SnapshotBuilder(client.server.target, own_resources, all_pods)
+    builder = SnapshotBuilder(client.server.target, now, own_resources, all_pods)
     gaps: dict[str, str] = {}
     try:
         _add(builder, client.pods())
@@ -100,7 +100,7 @@ def collect_live(
         if set(history.pods) - {pod.uid for pod in builder.snapshot.pods}:
             for reason in END_EVENTS:
                 try_to_add(lambda reason=reason: client.end_events(reason), "events")  # type: ignore[misc]
-        snapshot = builder.finish(now)
+        snapshot = builder.finish()
         snapshot.listed = {"Pod"}
         complete = {"Pod": set(client.namespaces) or EVERYWHERE, **({} if "nodes" in gaps else {"Node": EVERYWHERE})}
         before, context = history.pods_at, gather([snapshot])

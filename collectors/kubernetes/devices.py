@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from collectors.kubernetes.fields import NOT_DATED, as_count, as_list, as_map, as_text, as_texts, is_true, maps
-from collectors.kubernetes.nodes import Node, driver_version
+from collectors.kubernetes.node_rows import driver_version
+from collectors.kubernetes.nodes import Node
 from collectors.kubernetes.objects import Object
 from collectors.kubernetes.quantities import parse_quantity
 from collectors.kubernetes.schema import GPU_DRIVER, MEBIBYTE, NODE_MODEL_LABELS, REGION_LABELS, ZONE_LABELS

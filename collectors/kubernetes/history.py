@@ -16,7 +16,8 @@ from typing import Any
 
 from collectors.kubernetes.devices import inventory_row, without_split_cards
 from collectors.kubernetes.holds import claims_gpus
-from collectors.kubernetes.nodes import Node, latest_before, node_row
+from collectors.kubernetes.node_rows import node_row
+from collectors.kubernetes.nodes import Node, latest_before
 from collectors.kubernetes.parse import EndEvent, Snapshot
 from collectors.kubernetes.rows import Context, pod_rows
 from collectors.parsed import Parsed
@@ -71,9 +72,9 @@ class History:
     def take(self, snapshot: Snapshot, context: Context, complete: Mapping[str, set[str] | None]) -> Parsed:
         """The rows of `snapshot`. `complete` says of which kinds it has all there are: kind → the namespaces, or EVERYWHERE."""
         parsed = Parsed(rejects=list(snapshot.rejects))
-        seen = self._take_pods(snapshot, context, parsed)
+        self._take_pods(snapshot, context, parsed)
         if "Pod" in complete:
-            self._close_pods(snapshot, context, seen, complete["Pod"], parsed)
+            self._close_pods(snapshot, context, complete["Pod"], parsed)
             self.pods_at = snapshot.at
         self._take_nodes(snapshot, context, parsed)
         if "Node" in complete:
@@ -86,7 +87,7 @@ class History:
                 parsed.add("gpu_inventory", row)
         return parsed
 
-    def _take_pods(self, snapshot: Snapshot, context: Context, parsed: Parsed) -> set[str]:
+    def _take_pods(self, snapshot: Snapshot, context: Context, parsed: Parsed) -> None:
         seen: set[str] = set()
         for pod in snapshot.pods:
             if pod.uid in seen:
@@ -118,15 +119,12 @@ class History:
                     parsed.add("run_gpus", {**row, "line_number": pod.line})
             landed_at = snapshot.at if is_news or known is None or not self.only_changes else known.landed_at
             self.pods[pod.uid] = SeenPod(rows.run, snapshot.at, landed_at, pod.grace_seconds, pod.deletion_at)
-        return seen
 
-    def _close_pods(
-        self, snapshot: Snapshot, context: Context, seen: set[str], namespaces: set[str] | None, parsed: Parsed
-    ) -> None:
+    def _close_pods(self, snapshot: Snapshot, context: Context, namespaces: set[str] | None, parsed: Parsed) -> None:
         gone = [
             uid
             for uid, known in self.pods.items()
-            if uid not in seen
+            if uid not in snapshot.present
             and known.seen_at < snapshot.at
             and (namespaces is EVERYWHERE or (known.row.get("namespace") or "") in namespaces)
         ]
@@ -174,8 +172,7 @@ class History:
 
     def _close_nodes(self, snapshot: Snapshot, parsed: Parsed) -> None:
         """A node that is gone is in no state any more: else one that was down when it was deleted would be down for ever."""
-        there = {node.name for node in snapshot.nodes}
-        for name in [name for name, known in self.nodes.items() if name not in there and known.seen_at < snapshot.at]:
+        for name in [name for name, known in self.nodes.items() if name not in snapshot.present and known.seen_at < snapshot.at]:
             known = self.nodes.pop(name)
             ended_at = max(_middle(known.seen_at, snapshot.at), known.row["started_at"])
             parsed.add("node_states", {**known.row, "ended_at": ended_at})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -18,26 +17,19 @@ from collectors.kubernetes.registered import RegisteredGpu, read_registered
 from collectors.kubernetes.requests import is_gpu
 from collectors.kubernetes.schema import (
     CORDONED,
-    DRIVER_LABELS,
-    DRIVER_PARTS,
     GKE_CLIENTS,
     GKE_COUNT,
     GKE_PARTITION,
-    INSTANCE_TYPE_LABELS,
     MEBIBYTE,
     MEMORY_OF_NODE,
     MIG,
     NODE_MODEL_LABELS,
-    NODE_POOL_LABELS,
     PERCENT_OF_GPU,
     PROVIDERS,
-    REGION_LABELS,
     SHARED,
     SOFT_TAINT,
-    SPOT_LABELS,
     TAINTS,
     WHOLE_GPUS,
-    ZONE_LABELS,
 )
 from warehouse.conform import redact
 
@@ -49,8 +41,8 @@ _PROFILE = re.compile(r"(?:\d+c\.)?(\d+)g\.(\d+)gb.*")
 
 @dataclass(frozen=True)
 class Node:
-    """A node as one object tells it. `state` is None for a node that says nothing of itself; `is_cordoned` ones are `draining`
-    here, and become `drained` where no pod holds a GPU on them."""
+    """A node as one object tells it. `state` is None for a node that says nothing of itself; a cordoned one is `draining` here,
+    and becomes `drained` where no pod holds a GPU on it."""
 
     file: str
     line: int
@@ -211,53 +203,6 @@ def read_provider_id(text: str | None) -> tuple[str | None, str | None]:
     elif scheme == "gce" and (parts := re.fullmatch(r"/*([^/]+)/([^/]+)/([^/]+)", path)):
         path = f"projects/{parts[1]}/zones/{parts[2]}/instances/{parts[3]}"
     return PROVIDERS.get(scheme), path or None
-
-
-def node_row(node: Node, cluster: str) -> dict[str, Any]:
-    """The row of `nodes`; what no column holds is in `labels`."""
-    profiles = {
-        profile: int(count)
-        for name, count in sorted(node.allocatable.items())
-        if count and (profile := node.mig_profile(name)) and not name.endswith(SHARED)
-    }
-    labels = {
-        "gpu_model": node.gpu_model,
-        "gpu_memory_bytes": node.card_memory_bytes,
-        "mig_strategy": node.label("nvidia.com/mig.strategy") if profiles or node.gpu_count else None,
-        "mig_profiles": profiles,
-        "gpu_replicas": replicas if (replicas := node.replicas(NVIDIA)) and replicas > 1 else None,
-        "sharing_strategy": node.label("nvidia.com/gpu.sharing-strategy", "cloud.google.com/gke-gpu-sharing-strategy"),
-        "driver_version": driver_version(node),
-        "provider": node.provider,
-        "provider_resource_id": node.provider_resource_id,
-        "region": node.label(*REGION_LABELS),
-        "zone": node.label(*ZONE_LABELS),
-        "taints": list(node.taints),
-    }
-    return {
-        "cluster": cluster,
-        "node": node.name,
-        "cpu_count": node.cpu_count,
-        "memory_bytes": node.memory_bytes,
-        "gpu_count": node.gpu_count,
-        "instance_type": node.label(*INSTANCE_TYPE_LABELS),
-        "is_spot": is_spot(node.labels),
-        "partitions": node.label(*NODE_POOL_LABELS),
-        "labels": json.dumps({name: value for name, value in labels.items() if value}, sort_keys=True),
-        "seen_at": node.at,
-        "line_number": node.line,
-    }
-
-
-def driver_version(node: Node) -> str | None:
-    parts = [node.label(part) for part in DRIVER_PARTS]
-    return node.label(*DRIVER_LABELS) or (".".join(part for part in parts if part) if parts[0] else None)
-
-
-def is_spot(labels: Mapping[str, str]) -> bool | None:
-    """Whether the provider may take the node back; None where no label speaks of it."""
-    said = [labels[name].lower() in values for name, values in SPOT_LABELS.items() if name in labels]
-    return any(said) if said else None
 
 
 def _state(spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[str | None, str | None, datetime | None, datetime | None]:

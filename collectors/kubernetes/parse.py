@@ -9,7 +9,7 @@ from datetime import datetime
 
 from collectors.command import SourceFailedError
 from collectors.kubernetes.devices import Claim, Device, parse_claim, parse_koordinator, parse_slice, registered_devices
-from collectors.kubernetes.fields import NOT_DATED, as_instant, as_map, as_text, instants_in
+from collectors.kubernetes.fields import NOT_DATED, as_instant, as_map, as_text, instants_in, maps
 from collectors.kubernetes.nodes import Node, parse_node
 from collectors.kubernetes.objects import Object, ObjectReader
 from collectors.kubernetes.owners import Owner, read_owner
@@ -33,7 +33,8 @@ class EndEvent:
 class Snapshot:
     """What one file, or one reading of the API server, said. `at` is when; of a file that does not say, the latest instant in it.
 
-    `namespaces` are those of all pods read, `listed` the kinds that it claims to have all of.
+    `namespaces` are those of all pods read, `listed` the kinds that it claims to have all of, `present` the uids of pods and the
+    names of nodes that are there at all, those that cannot be read among them.
     """
 
     file: str
@@ -46,6 +47,7 @@ class Snapshot:
     events: dict[str, EndEvent] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
     namespaces: set[str] = field(default_factory=set)
+    present: set[str] = field(default_factory=set)
     rejects: list[Reject] = field(default_factory=list)
     pods_without_gpus: int = 0
     unknown_resources: set[str] = field(default_factory=set)
@@ -55,20 +57,28 @@ class Snapshot:
 
 @dataclass
 class SnapshotBuilder:
-    """Takes objects one by one and keeps what is needed of them. `own_resources` are names that the user says are GPUs."""
+    """Takes objects one by one and keeps what is needed of them.
+
+    `at` is when they were said, None where the latest instant in them stands for it; `own_resources` are names that the user
+    says are GPUs.
+    """
 
     file: str
+    at: datetime | None
     own_resources: frozenset[str] = frozenset()
     all_pods: bool = False
-    latest: datetime | None = None
 
     def __post_init__(self) -> None:
         self.snapshot = Snapshot(self.file, NOT_DATED)
+        self.latest: datetime | None = None
 
     def add(self, item: Object) -> None:
         """One object; one that cannot be read becomes a reject and the rest stands."""
+        if item.kind in ("Pod", "Node"):
+            self.snapshot.present |= {name for part in ("uid", "name") if (name := as_text(item.metadata.get(part)))}
         try:
-            self._date(item)
+            if self.at is None:
+                self._date(item)
             {
                 "Pod": self._pod,
                 "Node": self._node,
@@ -80,9 +90,9 @@ class SnapshotBuilder:
         except (ValueError, ArithmeticError) as error:
             self.snapshot.rejects.append(Reject(self.file, item.line, MALFORMED, f"{item.name[:200]}: {error}"))
 
-    def finish(self, at: datetime | None) -> Snapshot:
-        """The snapshot, of `at` or else of the latest instant that an object tells. Raises SourceFailedError without either."""
-        moment = at or self.latest
+    def finish(self) -> Snapshot:
+        """The snapshot with its time. Raises SourceFailedError where there is none."""
+        moment = self.at or self.latest
         if moment is None and (self.snapshot.pods or self.snapshot.nodes or self.snapshot.devices):
             raise SourceFailedError(f"{self.file}: {UNDATED}")
         self.snapshot.at = moment or NOT_DATED
@@ -94,7 +104,7 @@ class SnapshotBuilder:
 
     def _date(self, item: Object) -> None:
         metadata = item.metadata
-        created = [metadata.get("creationTimestamp"), *(entry.get("time") for entry in _maps_of(metadata, "managedFields"))]
+        created = [metadata.get("creationTimestamp"), *(entry.get("time") for entry in maps(metadata.get("managedFields")))]
         found = [*instants_in(created), *instants_in(item.data.get("status"))]
         if item.kind == "Event":
             found += [moment for moment in [_event_time(item)] if moment]
@@ -154,10 +164,10 @@ def read_snapshot(
 ) -> Snapshot:
     """What a saved file says. Raises SourceFailedError where it holds no object, or does not say when it was saved."""
     reader = ObjectReader(file)
-    builder = SnapshotBuilder(file, own_resources, all_pods)
+    builder = SnapshotBuilder(file, at, own_resources, all_pods)
     for item in reader.read(data):
         builder.add(item)
-    snapshot = builder.finish(at)
+    snapshot = builder.finish()
     snapshot.rejects = sorted([*reader.rejects, *snapshot.rejects], key=lambda reject: reject.line or 0)
     snapshot.listed = set() if reader.is_cut else reader.listed
     return snapshot
@@ -171,9 +181,7 @@ def notes(snapshots: Sequence[Snapshot]) -> list[str]:
         found.append(f"{without} pods ask for no GPU and were left out (--all-pods lands them)")
     unknown = sorted({name for snapshot in snapshots for name in snapshot.unknown_resources})
     if unknown:
-        found.append(
-            f"resources that are not known here, not counted as GPUs: {', '.join(unknown)}; if they are: --gpu-resource NAME"
-        )
+        found.append(f"resources not known here, and not counted: {', '.join(unknown)}; if they are GPUs: --gpu-resource NAME")
     others = sorted({name for snapshot in snapshots for name in snapshot.other_accelerators})
     if others:
         found.append(f"accelerators that are no GPUs, left out: {', '.join(others)}")
@@ -181,9 +189,8 @@ def notes(snapshots: Sequence[Snapshot]) -> list[str]:
     for snapshot in snapshots:
         kinds.update(snapshot.other_kinds)
     if kinds:
-        found.append(
-            f"objects of kinds that are not read: {', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}"
-        )
+        listed = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        found.append(f"objects of kinds that are not read: {listed}")
     return found
 
 
@@ -196,8 +203,3 @@ def _event_time(item: Object) -> datetime | None:
         item.data.get("firstTimestamp"),
     )
     return next((moment for value in told if (moment := as_instant(value))), None)
-
-
-def _maps_of(data: object, name: str) -> list[dict[str, object]]:
-    value = as_map(data).get(name)
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

@@ -67,6 +67,13 @@ def test_a_list_that_is_cut_off_ends_nothing() -> None:
     assert complete_kinds(cut) == {}
 
 
+def test_a_pod_that_is_there_and_cannot_be_read_has_not_ended() -> None:
+    broken = pod(resources={"nvidia.com/gpu": "many"})
+    _, second = take((AT, (pod(), OTHER)), (LATER, (broken, OTHER)))
+    assert [row["name"] for row in second.tables["runs"]] == ["other"]
+    assert len(second.rejects) == 1
+
+
 def test_a_deletion_time_makes_the_gap_shorter() -> None:
     leaving = pod(metadata={**pod()["metadata"], "deletionTimestamp": "2026-11-01T12:02:00Z"})
     _, second = take((AT, (leaving, OTHER)), (LATER, (OTHER, pod("third"))))

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from collectors.kubernetes.nodes import is_spot, read_provider_id
+from collectors.kubernetes.node_rows import is_spot
+from collectors.kubernetes.nodes import read_provider_id
 from tests.unit.collectors.kubernetes.made import AT, GPU, OTHER_GPU, node, pod, rows
 
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-NVL"}
