@@ -103,7 +103,7 @@ class Prometheus:
         except AnswerError as error:
             raise _explained(error, self.shown) from None
         answer = parse_answer(body, self.shown)
-        self.warnings += [warning for warning in answer.warnings if warning not in self.warnings]
+        self.warnings = list(dict.fromkeys([*self.warnings, *answer.warnings]))
         return answer.data
 
 
@@ -118,7 +118,7 @@ def _explained(error: AnswerError, shown: str) -> SourceFailedError:
     said = ApiError.said_in(error.text)
     if error.status in (401, 403):
         return SourceFailedError(f"{shown}: access denied ({error.status}{said and f': {said}'}); {DENIED}")
-    if error.status == 405:
+    if error.status in (404, 405):
         return error
     if error.status in TOO_MUCH or (said and re.search(r"time(d )?out|too (many|large)|exceed|limit", said)):
         return TooMuchError(f"{shown}: too much at once ({error.status}{said and f': {said}'})")

@@ -35,7 +35,7 @@ TOKEN = "GPU_NET_PROMETHEUS_TOKEN"
 FIRST_LOOK_BACK = timedelta(days=1)
 #: without --until: what is on its way (remote write, a slow scrape) has arrived by then
 SETTLED = timedelta(minutes=1)
-LONGEST_CHUNK, SHORTEST_CHUNK = timedelta(days=1), timedelta(minutes=1)
+LONGEST_CHUNK, SHORTEST_CHUNK = timedelta(days=1), timedelta(seconds=1)
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 

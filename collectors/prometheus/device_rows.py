@@ -12,7 +12,7 @@ from collectors.dcgm.labels import Holder, Slot
 from collectors.dcgm.parse import Reading
 from collectors.dcgm.rows import to_rows
 from collectors.dcgm.scale import in_dcgms_scale, judge
-from collectors.dcgm.schema import ENERGY
+from collectors.dcgm.schema import COUNTERS
 from collectors.parsed import Parsed, Row
 from collectors.prometheus.answers import to_milliseconds
 from collectors.prometheus.intervals import intervals_ms, look_back_ms
@@ -46,7 +46,7 @@ class DeviceRows:
             self.history = History()
             self._begin([reading for reading in readings if reading.at < span.start_at], parsed)
         inside = [reading for reading in readings if span.holds(reading.at)]
-        later = self._next_energy(readings)
+        later = self._next_readings([reading for reading in readings if reading.at >= span.start_at])
         for interval, batch in self._batches([r for r in readings if r.at < span.start_at], inside):
             self._add(batch, interval, later, parsed)
         return parsed
@@ -100,20 +100,22 @@ class DeviceRows:
             for interval, batch in sorted(batches.items()):
                 yield timedelta(milliseconds=interval), batch
 
-    def _next_energy(self, readings: Sequence[Reading]) -> Mapping[tuple[Slot, datetime], Reading]:
-        """Of each reading whose energy counter fell, the next one of the slot."""
-        falls: dict[tuple[Slot, datetime], Reading] = {}
-        last: dict[Slot, Reading] = {}
+    def _next_readings(self, readings: Sequence[Reading]) -> Mapping[tuple[Slot, datetime], Reading]:
+        """Of each reading with a counter that fell, the next one of the slot. `readings` follow on what was read before."""
+        assert self.history is not None
+        found: dict[tuple[Slot, datetime], Reading] = {}
         fell: dict[Slot, Reading] = {}
+        last: dict[tuple[Slot, str], float] = {}
+        for slot, known in self.history.slots.items():
+            last |= {(slot, name): points[-1][1] for name in COUNTERS if (points := known.counter(name))}
         for reading in readings:
             if reading.slot in fell:
-                falls[reading.slot, fell.pop(reading.slot).at] = reading
-            before = last.get(reading.slot)
-            if ENERGY in reading.values:
-                if before and reading.values[ENERGY] < before.values[ENERGY]:
-                    fell[reading.slot] = reading
-                last[reading.slot] = reading
-        return falls
+                found[reading.slot, fell.pop(reading.slot).at] = reading
+            counted = {(reading.slot, name): reading.values[name] for name in COUNTERS if name in reading.values}
+            if any(value < last.get(counter, 0.0) for counter, value in counted.items()):
+                fell[reading.slot] = reading
+            last |= counted
+        return found
 
     def _add(
         self, batch: list[Reading], interval: timedelta, later: Mapping[tuple[Slot, datetime], Reading], parsed: Parsed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from collectors.prometheus.answers import Series, merge
-from collectors.prometheus.intervals import look_back_ms
+from collectors.prometheus.intervals import look_ahead_ms, look_back_ms
 from collectors.prometheus.listings import Fact, Listings, label_of, list_nodes, list_pods
 from collectors.prometheus.objects import gpu_resources
 from collectors.prometheus.reading import Reader, any_of, selector
@@ -45,10 +45,13 @@ class States:
     usual_ms: int
 
     def read(self, span: Span, pods: Iterable[str], nodes: Iterable[str]) -> Told:
-        """What was told in the span, and before it in the look-back or at the last listing of all."""
-        start_ms = span.start_ms - look_back_ms(self.usual_ms)
-        series = self._series(start_ms, span.end_ms, set(pods), set(nodes))
-        scrapes = self._scrapes(series, start_ms, span.end_ms)
+        """What was told in the span, and before it in the look-back or at the last listing of all.
+
+        And shortly after it: a pod is in an exporter's labels some scrapes before kube-state-metrics is read with it.
+        """
+        start_ms, end_ms = span.start_ms - look_back_ms(self.usual_ms), span.end_ms + look_ahead_ms(self.usual_ms)
+        series = self._series(start_ms, end_ms, set(pods), set(nodes))
+        scrapes = self._scrapes(series, start_ms, end_ms)
         first = min((times[0] for times in scrapes.values() if times), default=None)
         if first is not None and first > start_ms + 3 * self.usual_ms:
             earlier = self._last_before(start_ms, set(pods), set(nodes))

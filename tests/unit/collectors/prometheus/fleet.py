@@ -37,13 +37,17 @@ class Pod:
 
 @dataclass
 class Fleet:
-    """`seconds` below count from START. `restarts` are the instants at which the exporters' counters begin again at 0."""
+    """Seconds below count from `start`. `restarts` are the instants at which the exporters' counters begin again at 0."""
 
     pods: list[Pod] = field(default_factory=list)
     restarts: tuple[int, ...] = ()
     cordoned: tuple[int, int] | None = None
     down: tuple[int, int] | None = None
     node: str = "gpu-node-1"
+    start: datetime = START
+
+    def _epoch(self, second: float) -> float:
+        return (self.start - EPOCH).total_seconds() + second
 
     def dcgm(self, second: int) -> str:
         """dcgm-exporter's text."""
@@ -124,24 +128,24 @@ class Fleet:
         )
         yield f'kube_pod_owner{{{own},owner_kind="{pod.owner[0]}",owner_name="{pod.owner[1]}",owner_is_controller="true"}} 1'
         yield f'kube_pod_labels{{{own},label_app_kubernetes_io_name="serve",label_example_com_team="search"}} 1'
-        yield f"kube_pod_created{{{own}}} {epoch(pod.created):.0f}"
+        yield f"kube_pod_created{{{own}}} {self._epoch(pod.created):.0f}"
         for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown"):
             yield f'kube_pod_status_phase{{{own},phase="{phase}"}} {int(phase == current)}'
         where = f'{own},container="main",node="{node}"'
         yield f'kube_pod_container_resource_requests{{{where},resource="nvidia_com_gpu",unit="integer"}} 1'
         yield f'kube_pod_container_resource_requests{{{where},resource="cpu",unit="core"}} 8'
         if is_bound:
-            yield f"kube_pod_status_scheduled_time{{{own}}} {epoch(pod.scheduled):.0f}"
-            yield f"kube_pod_start_time{{{own}}} {epoch(pod.scheduled + 1):.0f}"
+            yield f"kube_pod_status_scheduled_time{{{own}}} {self._epoch(pod.scheduled):.0f}"
+            yield f"kube_pod_start_time{{{own}}} {self._epoch(pod.scheduled + 1):.0f}"
         if is_ended:
-            yield f"kube_pod_completion_time{{{own}}} {epoch(pod.ended or 0):.0f}"
+            yield f"kube_pod_completion_time{{{own}}} {self._epoch(pod.ended or 0):.0f}"
 
     def vllm(self, second: int) -> str:
         """vLLM's text."""
         since = second - max([0, *(restart for restart in self.restarts if restart <= second)])
         model = 'engine="0",model_name="llama"'
         lines = [
-            f"process_start_time_seconds {epoch(second - since):.2f}",
+            f"process_start_time_seconds {self._epoch(second - since):.2f}",
             f"vllm:num_requests_running{{{model}}} {float(second % 7)}",
             f"vllm:num_requests_waiting{{{model}}} {float(second % 3)}",
             f"vllm:kv_cache_usage_perc{{{model}}} {(second % 50) / 50}",
