@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from collectors.kubernetes.history import SeenPod, closed_row
-from collectors.kubernetes.nodes import Node, node_row, parse_node
+from collectors.kubernetes.node_rows import node_row
+from collectors.kubernetes.nodes import Node, parse_node
 from collectors.kubernetes.parse import Snapshot
 from collectors.kubernetes.pods import Pod, parse_pod
 from collectors.kubernetes.rows import Context, gather, pod_rows
