@@ -20,6 +20,7 @@ from collectors.kubernetes.node_rows import node_row
 from collectors.kubernetes.nodes import Node, latest_before
 from collectors.kubernetes.parse import EndEvent, Snapshot
 from collectors.kubernetes.rows import Context, pod_rows
+from collectors.kubernetes.sharing import reserved_device
 from collectors.parsed import Parsed
 from warehouse.conform import MALFORMED, Reject
 
@@ -80,7 +81,8 @@ class History:
         if "Node" in complete:
             self._close_nodes(snapshot, parsed)
             self.nodes_at = snapshot.at
-        for device in without_split_cards(snapshot.devices):
+        reserved = [device for pod in snapshot.pods if (device := reserved_device(pod))]
+        for device in without_split_cards([*reserved, *snapshot.devices]):
             node = latest_before(context.nodes.get(device.node, []), snapshot.at)
             row = inventory_row(device, node, self.cluster)
             if row:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from collectors.kubernetes.devices import Device
 from collectors.kubernetes.fields import as_count, as_map, as_number, as_text, maps
 from collectors.kubernetes.holding import BY_ANNOTATION, BY_RESERVATION, UUID, Fleet, Hold, Reservation, UnknownShareError
 from collectors.kubernetes.nodes import Node, mig_profile_of
@@ -39,7 +40,16 @@ _MOST_DEVICES = 64
 def read_reservation(pod: Pod) -> Reservation:
     """What a reservation pod reserves. The annotation speaks of an index and holds a UUID, since 2023 at the latest."""
     text = pod.annotations.get(RESERVES_GPU, "")
-    return Reservation(text if UUID.fullmatch(text) else None, as_count(text) if text.isdecimal() else None)
+    is_uuid = text.startswith("GPU-") and UUID.fullmatch(text)
+    return Reservation(text if is_uuid else None, as_count(text) if text.isdecimal() else None)
+
+
+def reserved_device(pod: Pod) -> Device | None:
+    """The card that a reservation pod names: it is on the pod's node while the pod is."""
+    uuid = read_reservation(pod).gpu_uuid if pod.is_reservation else None
+    if uuid is None or pod.node is None or pod.ended_at:
+        return None
+    return Device(file=pod.file, line=pod.line, node=pod.node, gpu_uuid=uuid, at=pod.at)
 
 
 def gpu_groups(pod: Pod) -> list[str]:

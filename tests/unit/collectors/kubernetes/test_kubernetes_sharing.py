@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.collectors.kubernetes.made import GPU, OTHER_GPU, container, held, node, pod, run, runs
+from tests.unit.collectors.kubernetes.made import GPU, OTHER_GPU, container, held, node, pod, rows, run, runs
 
 T4 = {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.memory": "15360", "nvidia.com/gpu.count": "2"}
 GROUP = "df7c0dd3-9795-443c-85b9-acbf49c8fb6b"
@@ -35,8 +35,8 @@ def test_a_fraction_holds_that_part_of_the_card_that_its_group_reserved() -> Non
 
 
 def test_two_pods_of_a_group_share_one_card() -> None:
-    rows = held(reservation(), fraction("a", **{"gpu-fraction": "0.5"}), fraction("b", **{"gpu-fraction": "0.25"}))
-    assert [(row["gpu_uuid"], row["share_ratio"]) for row in rows] == [(GPU, 0.5), (GPU, 0.25)]
+    found = held(reservation(), fraction("a", **{"gpu-fraction": "0.5"}), fraction("b", **{"gpu-fraction": "0.25"}))
+    assert [(row["gpu_uuid"], row["share_ratio"]) for row in found] == [(GPU, 0.5), (GPU, 0.25)]
 
 
 def test_a_reservation_whose_pods_are_not_there_holds_nothing_and_keeps_its_evidence() -> None:
@@ -45,6 +45,12 @@ def test_a_reservation_whose_pods_are_not_there_holds_nothing_and_keeps_its_evid
     labels = json.loads(row["labels"])
     assert (labels["reservation"], labels["reserved_gpu_uuid"], labels["gpu_group"]) == (True, GPU, GROUP)
     assert held(reservation()) == []
+
+
+def test_a_reserved_card_is_one_of_its_node_where_the_node_tells_its_model() -> None:
+    (row,) = rows(reservation(), node(labels=T4)).tables["gpu_inventory"]
+    assert (row["gpu_uuid"], row["node"], row["gpu_model"]) == (GPU, "n1", "Tesla-T4")
+    assert "gpu_inventory" not in rows(reservation()).tables
 
 
 def test_a_fraction_without_its_reservation_is_counted_on_its_node() -> None:
@@ -60,8 +66,8 @@ def test_an_old_reservation_tells_an_index() -> None:
 def test_fractions_of_several_cards_have_a_label_per_card() -> None:
     labels = {"runai-gpu-group/g1": "g1", "runai-gpu-group/g2": "g2"}
     shared = pod(resources={}, labels=labels, annotations={"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"})
-    rows = held(reservation("g1"), reservation("g2", OTHER_GPU), shared)
-    assert [(row["gpu_uuid"], row["share_ratio"]) for row in rows] == [(GPU, 0.5), (OTHER_GPU, 0.5)]
+    found = held(reservation("g1"), reservation("g2", OTHER_GPU), shared)
+    assert [(row["gpu_uuid"], row["share_ratio"]) for row in found] == [(GPU, 0.5), (OTHER_GPU, 0.5)]
     assert next(row for row in runs(shared))["gpu_count"] == 2
 
 
@@ -110,8 +116,8 @@ def test_hami_names_the_card_and_the_memory_of_each_container() -> None:
 
 def test_a_container_that_runs_before_the_others_does_not_add_to_them() -> None:
     hosts = node(annotations={"hami.io/node-nvidia-register": REGISTER})
-    rows = held(hami(f"{GPU},NVIDIA,12288,0:;{GPU},NVIDIA,6144,0:;", containers=1), hosts)
-    assert [row["share_ratio"] for row in rows] == [0.5]
+    found = held(hami(f"{GPU},NVIDIA,12288,0:;{GPU},NVIDIA,6144,0:;", containers=1), hosts)
+    assert [row["share_ratio"] for row in found] == [0.5]
 
 
 def test_hami_without_its_node_knows_the_card_but_not_the_share() -> None:
