@@ -68,7 +68,7 @@ def bare_milliseconds(variables: dict[str, str], rounds: int = 300) -> float:
     """Processor time of one reading of all GPUs, and nothing else."""
     program = (
         "import time\n"
-        "from collectors.nvml.client import session\n"
+        "from collectors.nvml.driver import session\n"
         "from collectors.nvml.device import Card\n"
         "with session():\n"
         f"    cards = [Card(index, None) for index in range({GPUS})]\n"

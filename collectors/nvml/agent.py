@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from collectors.nvml import spool
-from collectors.nvml.fleet import Device, Fleet, Row
 from collectors.nvml.grid import Grid, Tick, milliseconds_of, reach_ms, text_of
 from collectors.nvml.host import HostSeries
 from collectors.nvml.lander import Lander
 from collectors.nvml.readers import Message, Readers
+from collectors.nvml.sample import Device, Fleet, Row
 from collectors.nvml.timeline import Timeline
 from warehouse.home import Home
 from warehouse.values import parse_instant
@@ -240,7 +240,8 @@ class Agent:
         """Know the GPUs of the agent before, and, if this host has run all the time, go on where it stopped."""
         document = spool.load(self._folder)
         is_same_boot = document.get("boot_id") == boot_id()
-        told = told_in(spool.spools(self._folder)) if is_same_boot else {}
+        # what older spools tell is in the document, which is written when a spool ends
+        told = told_in(spool.spools(self._folder)[-1:]) if is_same_boot else {}
         for kept in document.get("devices", ()):
             device = Device(kept["uuid"], kept["index"], kept["described"], read_at=kept["read_at"], is_lost=kept["is_lost"])
             for slot, until in kept["slots"].items():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+import platform
 import selectors
-import socket
 import sys
 import time
 from typing import Any
@@ -14,10 +14,10 @@ import click
 from collectors import command
 from collectors.command import SourceFailedError
 from collectors.nvml.agent import Agent, Settings
-from collectors.nvml.fleet import Fleet, Row
 from collectors.nvml.grid import instant
 from collectors.nvml.host import read_host, to_row
 from collectors.nvml.readers import Readers
+from collectors.nvml.sample import Fleet, Row
 from collectors.nvml.schema import SOURCE
 from warehouse.home import Home
 
@@ -143,7 +143,7 @@ def nvml(
     cluster = command.require_cluster(cluster)
     settings = Settings(
         cluster,
-        node or socket.gethostname().partition(".")[0],
+        node or platform.node().partition(".")[0],
         round(interval_seconds * 1000),
         round(process_seconds * 1000),
         math.ceil(land_seconds * 1000),

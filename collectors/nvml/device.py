@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from collectors.nvml import gpm, processes
-from collectors.nvml.client import DeviceLostError, Events, Missing, nvml, query, text
+from collectors.nvml.driver import DeviceLostError, Events, Missing, nvml, query, text
 from collectors.nvml.schema import CARD_CALLS, COUNTERS, ENERGY, GPM_METRICS, SLOW_CALLS, Call
 
 _PROFILE = re.compile(r"MIG (\S+)\s*$")

@@ -6,7 +6,7 @@ import math
 import time
 from typing import Any
 
-from collectors.nvml.client import Missing, nvml, query
+from collectors.nvml.driver import Missing, nvml, query
 from collectors.nvml.schema import GPM_METRICS
 
 #: metrics of two samples that are closer together than this say little (the driver's own floor is 100 ms)

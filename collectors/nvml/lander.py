@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from collectors.nvml import spool
+from collectors.nvml.client import Process
 from collectors.nvml.readers import Pause
 
 #: all hosts of a fleet end an hour at once; their landings are spread over this long
@@ -24,7 +23,7 @@ class Lander:
     node: str
     land_ms: int
     as_json: bool
-    _process: subprocess.Popen[bytes] | None = None
+    _process: Process | None = None
     _due_at: float | None = None
     _pause: Pause = field(default_factory=lambda: Pause(60.0, 900.0))
 
@@ -38,7 +37,7 @@ class Lander:
         notes: list[str] = []
         now = time.monotonic()
         if self._process is not None:
-            code = self._process.poll()
+            code = self._process.exit_code()
             if code is None:
                 return []
             self._process = None
@@ -63,7 +62,7 @@ class Lander:
                 self._process.wait(seconds)
             last = self._start(None)
             return last is None or last.wait(max(1.0, deadline - time.monotonic())) == 0
-        except (subprocess.TimeoutExpired, OSError):
+        except OSError:
             return False
 
     def _fail(self, what: str, now: float) -> str:
@@ -71,9 +70,9 @@ class Lander:
         self._due_at = self._pause.next_at
         return f"{what} and is tried again in {self._pause.next_at - now:g} s; the rows are kept in {self.folder}"
 
-    def _start(self, current: Path | None) -> subprocess.Popen[bytes] | None:
+    def _start(self, current: Path | None) -> Process | None:
         waiting = spool.spools(self.folder, current)
         if not waiting:
             return None
         options = ["--json"] if self.as_json else []
-        return subprocess.Popen([sys.executable, "-m", "collectors.nvml.land", *options, *map(str, waiting)])
+        return Process("collectors.nvml.land", [*options, *map(str, waiting)])

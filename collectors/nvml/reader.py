@@ -1,6 +1,6 @@
 """The process that calls NVML. It answers the agent line by line; a call that never returns ends with the process.
 
-    python -m collectors.nvml.reader [--only INDEX] [--skip INDEX,…]
+    python -m collectors.nvml.reader [--only INDEX] [--skip INDEX,…] [--agent PID]
 
 One JSON object a line, from stdin: `{"at": …, "gpus": [index, …], "describe": bool, "processes": bool}`; to stdout:
 `{"count": n, "driver": …}`, an `{"opened": index, …}` for each GPU, `{"ready": true}`, then for each request an answer
@@ -18,8 +18,8 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from collectors.nvml.client import DeviceLostError, DriverGoneError, Missing, driver_version, query, session
 from collectors.nvml.device import Card
+from collectors.nvml.driver import DeviceLostError, DriverGoneError, Missing, driver_version, query, session
 
 _PR_SET_PDEATHSIG = 1
 _answers = sys.stdout
@@ -27,7 +27,6 @@ _answers = sys.stdout
 
 def main(arguments: list[str]) -> int:
     """Serve until stdin ends."""
-    _die_with_the_agent()
     # what the driver's library prints must not get between the answers
     global _answers
     _answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
@@ -35,6 +34,7 @@ def main(arguments: list[str]) -> int:
     # the agent ends its readers; a terminal's Ctrl-C is the agent's to hear
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     options = dict(zip(arguments[::2], arguments[1::2], strict=False))
+    _die_with_the_agent(int(options.get("--agent", os.getppid())))
     only = int(options["--only"]) if "--only" in options else None
     skip = {int(index) for index in options.get("--skip", "").split(",") if index}
     try:
@@ -89,11 +89,13 @@ def send(message: dict[str, Any]) -> None:
     _answers.flush()
 
 
-def _die_with_the_agent() -> None:
+def _die_with_the_agent(agent: int) -> None:
     """A reader stuck in a call would not notice that its agent was killed."""
     # not on a system other than Linux, where the end of stdin has to do
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != agent:  # it was killed before this could be asked for
+        sys.exit(1)
 
 
 if __name__ == "__main__":

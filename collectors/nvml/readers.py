@@ -7,16 +7,15 @@ is left behind, and nothing waits for it.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import selectors
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from collectors.nvml.client import Process
 
 #: loading the library and opening a GPU takes seconds where no persistence daemon holds the driver
 OPENING_PATIENCE_SECONDS = 30.0
@@ -49,7 +48,7 @@ class Pause:
 class Reader:
     """One process. `outstanding` are the GPUs of the request in hand that are not answered, in their order."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     only: int | None
     skip: frozenset[int]
     progress_at: float
@@ -78,7 +77,7 @@ class Readers:
     selector: selectors.BaseSelector
     patience: float
     opening_patience: float = OPENING_PATIENCE_SECONDS
-    command: tuple[str, ...] = (sys.executable, "-m", "collectors.nvml.reader")
+    module: str = "collectors.nvml.reader"
     now: Callable[[], float] = time.monotonic
     #: why no driver answers; None while one does
     trouble: str | None = "NVML has not opened yet"
@@ -102,7 +101,7 @@ class Readers:
     def ask(self, at: int, *, describe: bool, with_processes: bool) -> None:
         """Ask every reader that is free for a reading of the tick `at`, and start those that are due."""
         self._expire()
-        self._stuck = [reader for reader in self._stuck if reader.process.poll() is None]
+        self._stuck = [reader for reader in self._stuck if reader.process.exit_code() is None]
         self._start_due()
         request = {"at": at, "describe": describe, "processes": with_processes}
         for reader in self._all():
@@ -151,8 +150,7 @@ class Readers:
         for reader in self._all():
             self._drop(reader)
         for reader in self._stuck:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                reader.process.wait(0.5)
+            reader.process.wait(0.5)
 
     def _all(self) -> list[Reader]:
         return [*([self._shared] if self._shared else []), *self._own.values()]
@@ -190,16 +188,15 @@ class Readers:
         return {index for index in self._own_pauses if index not in self._lost_since}
 
     def _start(self, *, only: int | None = None, skip: frozenset[int] = frozenset()) -> Reader | None:
-        options = ["--only", str(only)] if only is not None else ["--skip", ",".join(map(str, sorted(skip)))]
+        gpus = ["--only", str(only)] if only is not None else ["--skip", ",".join(map(str, sorted(skip)))]
+        options = ["--agent", str(os.getpid()), *gpus]
         try:
-            process = subprocess.Popen([*self.command, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+            process = Process(self.module, options, is_piped=True)
         except OSError as error:  # no memory, no process to be had
             self._said.append({"note": f"a reader cannot be started ({error})"})
             return None
         reader = Reader(process, only, skip, self.now())
-        assert process.stdout is not None
-        os.set_blocking(process.stdout.fileno(), False)
-        self.selector.register(process.stdout, selectors.EVENT_READ, reader)
+        self.selector.register(process.output, selectors.EVENT_READ, reader)
         return reader
 
     def _send(self, reader: Reader) -> None:
@@ -210,16 +207,11 @@ class Readers:
             own = {index for index, other in self._own.items() if other.is_ready}
             indices = [index for index in range(reader.count or 0) if index not in reader.skip and index not in own]
         reader.outstanding, reader.progress_at = indices, self.now()
-        # a process that has died is told by the end of its output
-        with contextlib.suppress(OSError):
-            assert reader.process.stdin is not None
-            reader.process.stdin.write(json.dumps(reader.request | {"gpus": indices}).encode() + b"\n")
+        reader.process.say(json.dumps(reader.request | {"gpus": indices}).encode() + b"\n")
 
     def _read(self, reader: Reader) -> None:
-        assert reader.process.stdout is not None
-        try:
-            data = os.read(reader.process.stdout.fileno(), 1 << 20)
-        except BlockingIOError:
+        data = reader.process.heard()
+        if data is None:
             return
         if not data:
             self._ended(reader)
@@ -227,7 +219,11 @@ class Readers:
         *lines, reader.tail = (reader.tail + data).split(b"\n")
         reader.progress_at = self.now()
         for line in lines:
-            self._hear(reader, json.loads(line))
+            try:
+                message = json.loads(line)
+            except ValueError:  # torn by the end of the process
+                continue
+            self._hear(reader, message)
 
     def _hear(self, reader: Reader, message: Message) -> None:
         if "status" in message:
@@ -294,12 +290,7 @@ class Readers:
                 started.request = request
 
     def _drop(self, reader: Reader) -> None:
-        assert reader.process.stdout is not None
-        assert reader.process.stdin is not None
-        self.selector.unregister(reader.process.stdout)
-        reader.process.stdout.close()
-        with contextlib.suppress(OSError):
-            reader.process.stdin.close()
+        self.selector.unregister(reader.process.output)
         reader.process.kill()
         self._stuck.append(reader)
         reader.request, reader.outstanding = None, []

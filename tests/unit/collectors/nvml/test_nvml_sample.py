@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from collectors.nvml.fleet import Fleet, grown, unmatched, xid_of
 from collectors.nvml.grid import instant
 from collectors.nvml.readers import Pause
+from collectors.nvml.sample import Fleet, grown, unmatched, xid_of
 
 T0, TEN = 1_796_000_000_000, 10_000
 GPU = "GPU-a"
