@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -20,6 +21,7 @@ from collectors.nvidia_smi.times import read_instant
 from collectors.nvidia_smi.values import missing_reason, read_whole
 
 _BEGIN = re.compile(r"\s*(\{\s*$|\{\s*\"|\[\s*$|\[\s*\{)")
+_SPACE = re.compile(r"[\s,]*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _CARD = re.compile(r"card(\d{1,4})")
 #: temperatures in the order in which one of them stands for the GPU; cards with several dies have no edge sensor
@@ -62,11 +64,10 @@ class JsonBlock:
     def finish(self) -> Iterable[Found]:
         text, self._lines = "\n".join(self._lines), []
         self._depth, self._size = 0, 0
-        decoder, start = json.JSONDecoder(), 0
-        while text[start:].strip():
-            start += len(text[start:]) - len(text[start:].lstrip())
+        decoder, start, end = json.JSONDecoder(), 0, len(text.rstrip())
+        while start < end:
             try:
-                document, start = decoder.raw_decode(text, start)
+                document, start = decoder.raw_decode(text, _begin_at(text, start))
             except (ValueError, RecursionError) as error:
                 yield self.reading.reject(self._first, f"no JSON document ({error}); cut off?")
                 return
@@ -76,14 +77,22 @@ class JsonBlock:
                 yield self.reading.reject(self._first, "a JSON document, but none of rocm-smi or amd-smi")
 
 
+def _begin_at(text: str, start: int) -> int:
+    match = _SPACE.match(text, start)
+    return match.end() if match else start
+
+
 def _read_document(document: Any, reading: Reading, line: int) -> Iterator[Found]:
     if isinstance(document, dict):
         cards = {name: card for name, card in document.items() if _CARD.fullmatch(name) and isinstance(card, dict)}
         if cards:
             system = document.get("system")
             driver = system.get("Driver version") if isinstance(system, dict) else None
+            ids = Counter(str(card.get("Unique ID")) for card in cards.values())
             for name, card in cards.items():
-                yield from _guarded(reading, line, _rocm_card(name, card, driver, line))
+                # the partitions of a card repeat its id: each is known by its address
+                named = card if ids[str(card.get("Unique ID"))] == 1 else {**card, "Unique ID": "N/A"}
+                yield from _guarded(reading, line, _rocm_card(name, named, driver, line))
             return
         document = document.get("gpu_data")
     for entry in document if isinstance(document, list) else []:
@@ -104,6 +113,9 @@ def _rocm_card(name: str, card: Mapping[str, Any], driver: Any, line: int) -> It
         field = ROCM_NAMES.get(key.strip().rstrip(":").lower())
         if field and (field not in texts or missing_reason(texts[field])):
             texts[field] = str(value)
+    model = texts.pop("model_number", "")
+    if missing_reason(texts.get("name", "")) and not model.startswith("0x"):
+        texts["name"] = model
     if driver:
         texts["driver_version"] = str(driver)
     match = _CARD.fullmatch(name)
@@ -133,7 +145,7 @@ def _amd_gpu(entry: Mapping[str, Any], reading: Reading, line: int) -> Iterator[
             memory, unit = _plain(usage.get("vram_mem") if isinstance(usage, dict) else told.get("vram_mem"))
             yield ProcessSighting(line, Identity(index=index), pid, at, memory_used=memory, memory_unit=unit or "B", tool=AMD_SMI)
     if not texts and isinstance(processes, list):
-        yield Note(line, "lists of processes without a GPU's reading")
+        yield Note("lists of processes without a GPU's reading")
 
 
 def _reading(

@@ -25,6 +25,8 @@ from collectors.nvidia_smi.schema import FAILURE, LOST, UNREACHABLE
 from warehouse.conform import Reject
 
 _SHOWN = 80
+#: a message of the tool is shorter
+_MESSAGE = 500
 _REMEDY = "save what nvidia-smi -q -x, or --query-gpu=timestamp,uuid,… --format=csv, prints"
 
 
@@ -54,6 +56,9 @@ def read_records(given: Input) -> Iterator[Found]:
             yield item
             continue
         line, text = item
+        if text.startswith("WARNING:"):
+            yield Note(text[:200])  # infoROM is corrupted at gpu …; it is printed beside the output
+            continue
         begun = _begin(text, block, reading)
         if begun is not None:
             yield from block.finish() if block else ()
@@ -66,10 +71,10 @@ def read_records(given: Input) -> Iterator[Found]:
                 last_at = record.at if isinstance(record, GpuReading) and isinstance(record.at, datetime) else last_at
                 yield record
             continue
-        if FAILURE.search(text):
+        if FAILURE.search(text[:_MESSAGE]):
             failure = failure or text.strip()
             yield reading.reject(line, f"nvidia-smi failed here: {text.strip()[:200]}", text.strip())
-            unreachable = UNREACHABLE.search(text)
+            unreachable = UNREACHABLE.search(text[:_MESSAGE])
             if unreachable:
                 is_read = True
                 yield _lost(line, unreachable[1], last_at)
@@ -86,7 +91,7 @@ def read_records(given: Input) -> Iterator[Found]:
     if not is_read:
         raise _nothing_read(reading.file, stray, failure, is_table)
     if stray:
-        yield Note(stray[0], f"{strays} lines that are no output read here, the first at line {stray[0]}")
+        yield Note(f"{strays} lines that are no output read here, the first at line {stray[0]}")
 
 
 def _begin(text: str, block: Block | None, reading: Reading) -> Block | None:
@@ -120,7 +125,11 @@ def _lost(line: int, pci: str, last_at: datetime | None) -> GpuReading:
 
 def _is_failure(text: str, found: Iterable[Found]) -> bool:
     """Whether a block took a line that tells of the tool's failure for one of its own broken ones."""
-    return isinstance(found, tuple) and any(isinstance(item, Reject) for item in found) and FAILURE.search(text) is not None
+    return (
+        isinstance(found, tuple)
+        and any(isinstance(item, Reject) for item in found)
+        and FAILURE.search(text[:_MESSAGE]) is not None
+    )
 
 
 def _nothing_read(file: str, stray: tuple[int, str] | None, failure: str, is_table: bool) -> SourceFailedError:

@@ -16,12 +16,13 @@ from collectors.nvidia_smi.values import missing_reason, read_text, read_whole
 
 GPUS, PROCESSES, ACCOUNTED, OTHER = "gpus", "processes", "accounted", "other"
 DELIMITERS = ",;\t"
+#: a row of all 240 fields is shorter
+ROW_LIMIT = 1 << 16
 #: columns of a time that scripts write themselves, where the tool's own is not asked for
 _TIME_NAMES = ("time", "datetime", "date_time", "date", "timestamp_utc", "time_utc", "sampled_utc", "utc")
 _NAME = re.compile(r"[a-z][\w. ()%/:-]{0,80}(\[[^\]]{0,20}\])?")
 #: what a first pass needs of a row
 _SURVEYED = frozenset({"timestamp", "hostname", "uuid", "pci.bus_id", "index", "name", "pid", "time"})
-_UUID = re.compile(r"(GPU|MIG)-[0-9a-fA-F-]{8,64}(/\d+/\d+)?")
 _PCI = re.compile(r"(?:0x)?(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})\.([0-7])")
 
 
@@ -41,9 +42,13 @@ class Header:
     tool: str = NVIDIA_SMI
 
 
-@lru_cache(maxsize=256)
 def read_header(text: str) -> Header | None:
     """The header that a line is; None for any other line."""
+    return _read_header(text) if len(text) <= ROW_LIMIT else None
+
+
+@lru_cache(maxsize=64)
+def _read_header(text: str) -> Header | None:
     delimiter = max(DELIMITERS, key=text.count)
     cells = [cell.strip().strip('"').strip().lower() for cell in text.lstrip("\ufeff# ").split(delimiter)]
     if len(cells) < 2 or not all(_NAME.fullmatch(cell) for cell in cells):
@@ -114,8 +119,8 @@ class QueryBlock:
         if text.startswith(("#", "+-", "===")):
             return None
         if not self._lands:
-            return (Note(line, "rows of a query without a column that lands"),)
-        cells = self._split(text)
+            return (Note("rows of a query without a column that lands"),)
+        cells = self._split(text[:ROW_LIMIT])
         if len(cells) != header.count:
             return (
                 self.reading.reject(line, f"{len(cells)} cells, the header has {header.count}: cut off?", self._shown(cells)),
@@ -134,7 +139,7 @@ class QueryBlock:
     def finish(self) -> Iterable[Found]:
         unread = sorted(set(self.header.unread))
         if unread and self._lands:
-            yield Note(0, f"fields that fill no column, left out: {some(unread, 12)}")
+            yield Note(f"fields that fill no column, left out: {some(unread, 12)}")
 
     def _split(self, text: str) -> list[str]:
         """The cells; of a process's name that holds commas, which nvidia-smi does not quote, one."""
@@ -171,7 +176,7 @@ class QueryBlock:
         if header.kind == ACCOUNTED:
             # NVML gives 0 ms for a process that still runs; the figures of the others tell of the past
             if not re.fullmatch(r"0(\s*ms)?", texts.get("time", "")):
-                return Note(line, "processes that had ended when they were accounted for: no evidence of who holds a GPU")
+                return Note("processes that had ended when they were accounted for: no evidence of who holds a GPU")
             return ProcessSighting(line, identity, pid, at, node, is_named=self._is_named)
         unit = header.units.get("used_gpu_memory", "MiB")
         memory = texts.get("used_gpu_memory", "")
@@ -197,7 +202,7 @@ def identity_of(texts: Mapping[str, str]) -> Identity:
 
 @lru_cache(maxsize=4096)
 def _identity(uuid: str, pci: str, index: str) -> Identity:
-    if not missing_reason(uuid) and not _UUID.fullmatch(uuid) and re.search(r"[\s%]|^\d{1,7}$", uuid):
+    if not missing_reason(uuid) and (len(uuid) > 100 or re.search(r"[\s%]|^\d{1,7}$", uuid)):
         raise ValueError(f"uuid: {uuid[:60]!r} is no UUID of a GPU; are the columns swapped?")
     return Identity(None if missing_reason(uuid) else uuid, None if missing_reason(pci) else normal_pci(pci), read_whole(index))
 

@@ -82,9 +82,8 @@ class ProcessSighting:
 
 @dataclass(frozen=True)
 class Note:
-    """Something left out on purpose; the same text is told once for a file."""
+    """What a person should know of a file; the same text is told once."""
 
-    line: int
     text: str
 
 

@@ -16,8 +16,8 @@ from collectors.nvidia_smi.values import read_whole
 
 _BEGIN = re.compile(r"\s*=+\s*NVSMI LOG\s*=+\s*")
 _GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*")
-_PAIR = re.compile(r"(\s*)([^:]*\S)\s*:(?: (.*)|\s*)")
-_SECTION = re.compile(r"(\s+)(\S[^:]*)")
+#: a log of a hundred GPUs has fewer lines
+_LINES = 200_000
 _PROCESS_KEYS = {"process id": "pid", "gpu instance id": "gi", "used gpu memory": "memory"}
 _MIG_PATHS = {
     "index": "index",
@@ -52,20 +52,23 @@ class TextReportBlock:
             complete = list(self.finish())
             self._head, self._first = {}, line
             return complete
+        if line - self._first > _LINES:
+            return None
         found = _GPU.fullmatch(text)
         if found:
             self._gpus.append(_Gpu(line, found[1]))
             return ()
-        pair = _PAIR.fullmatch(text)
-        section = None if pair else _SECTION.fullmatch(text)
-        if text.strip() and pair is None and section is None:
+        name, colon, value = text.partition(":")
+        indent, name = len(text) - len(text.lstrip()), name.strip().lower()
+        is_pair = bool(name and colon) and value[:1] in ("", " ")
+        if name and not is_pair and (colon or not indent):
             return None
-        if pair and not self._gpus:
-            self._head[pair[2].lower()] = (pair[3] or "").strip()
-        elif pair:
-            self._gpus[-1].add(line, len(pair[1]), pair[2].strip().lower(), (pair[3] or "").strip())
-        elif section and self._gpus:
-            self._gpus[-1].open(len(section[1]), section[2].strip().lower())
+        if is_pair and not self._gpus:
+            self._head[name] = value.strip()
+        elif is_pair:
+            self._gpus[-1].add(line, indent, name, value.strip())
+        elif name and self._gpus:
+            self._gpus[-1].open(indent, name)
         return ()
 
     def finish(self) -> Iterable[Found]:
@@ -80,7 +83,7 @@ class TextReportBlock:
             return
         if not self._is_noted and gpus[0].unread:
             self._is_noted = True
-            yield Note(gpus[0].line, f"fields that fill no column, left out: {some(sorted(gpus[0].unread), 12)}")
+            yield Note(f"fields that fill no column, left out: {some(sorted(gpus[0].unread), 12)}")
         whole = read_whole(self._head.get("attached gpus")) == len(gpus)
         for position, gpu in enumerate(gpus):
             try:

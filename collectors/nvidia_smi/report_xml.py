@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import pairwise
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
@@ -19,9 +20,8 @@ from collectors.nvidia_smi.values import missing_reason, read_whole
 
 _BEGIN, _END = "<nvidia_smi_log", "</nvidia_smi_log>"
 _PROLOG = re.compile(r"\s*<(\?xml|!DOCTYPE nvidia_smi_log)")
-_GPU = re.compile(r"<gpu\b[^>]*>.*?</gpu>", re.DOTALL)
-#: names of processes are printed as they are, `&` and control characters included, and are not read
-_PROCESS_NAME = re.compile(r"<process_name>.*?</process_name>", re.DOTALL)
+_GPU = re.compile(r"<gpu\b")
+_PROCESS_NAME = "<process_name>", "</process_name>"
 _NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|&(?!(?:amp|lt|gt|quot|apos|#\d+|#x[0-9a-fA-F]+);)")
 _DEPTH = 12
 #: what is read in another way, and lists of what the card could do
@@ -41,6 +41,7 @@ class XmlBlock:
         self._lines: list[str] = []
         self._first = 0
         self._size = 0
+        self._has_begun = False
         self._is_noted = False
 
     @property
@@ -54,25 +55,29 @@ class XmlBlock:
         return self._gather(line, text)
 
     def finish(self) -> Iterable[Found]:
-        if any(_BEGIN in part for part in self._lines):
+        if self._has_begun:
             yield from self._document()
         elif self._lines:
             yield self.reading.reject(self._first, "an XML document, but none of nvidia-smi -q -x")
-        self._lines, self._size = [], 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._lines, self._size, self._has_begun = [], 0, False
 
     def _gather(self, line: int, text: str) -> Iterator[Found]:
         while True:
-            if self._lines and (begins_xml(text) and any(_BEGIN in part for part in self._lines)):
+            if self._has_begun and begins_xml(text):
                 # a document that was cut off stands before this one
                 yield from self._document()
             if not self._lines:
                 self._first = line
             before, end, text = text.partition(_END)
             self._lines.append(before + end)
+            self._has_begun = self._has_begun or _BEGIN in before
             self._size += len(before)
             if self._size > DOCUMENT_LIMIT:
                 yield self.reading.reject(self._first, f"a document of more than {DOCUMENT_LIMIT >> 20} MiB without its end")
-                self._lines, self._size = [], 0
+                self._clear()
                 return
             if not end:
                 return
@@ -84,18 +89,18 @@ class XmlBlock:
         text = "\n".join(self._lines)
         first = self._first + text.count("\n", 0, max(text.find(_BEGIN), 0))
         text = text[max(text.find(_BEGIN), 0) :]
-        self._lines, self._size = [], 0
+        self._clear()
         try:
             log = fromstring(text)
             yield from read_log(log, self.reading, first)
-            yield from self._unread(log, first)
+            yield from self._unread(log)
         except (ParseError, DefusedXmlException, ValueError) as error:
             if isinstance(error, ValueError) and not isinstance(error, DefusedXmlException):
                 yield self.reading.reject(first, error)
                 return
             yield from self._parts(text, first, error)
 
-    def _unread(self, log: Element, line: int) -> Iterator[Found]:
+    def _unread(self, log: Element) -> Iterator[Found]:
         """A note of what the first document holds and no column takes."""
         gpu = log.find("gpu")
         if gpu is None or self._is_noted:
@@ -103,7 +108,7 @@ class XmlBlock:
         self._is_noted = True
         paths = sorted({path for path, _ in _leaves(gpu)} - XML_PATHS.keys())
         unread = [path for path in paths if not path.startswith(_LEFT)]
-        yield Note(line, f"fields that fill no column, left out: {some(unread, 12)}")
+        yield Note(f"fields that fill no column, left out: {some(unread, 12)}")
 
     def _parts(self, text: str, first: int, error: Exception) -> Iterator[Found]:
         """The GPUs that are whole in a document that is not."""
@@ -116,10 +121,9 @@ class XmlBlock:
                 child.text = match[1]
                 log.append(child)
         broken = 0
-        for match in _GPU.finditer(text):
-            part = _NO_XML.sub("", _PROCESS_NAME.sub("", match[0]))
+        for part in _gpu_texts(text):
             try:
-                log.append(fromstring(part))
+                log.append(fromstring(_NO_XML.sub("", _without_process_names(part))))
             except (ParseError, DefusedXmlException):
                 broken += 1
         if not text.endswith(_END):
@@ -130,6 +134,22 @@ class XmlBlock:
             yield from read_log(log, self.reading, first)
         except ValueError as problem:
             yield self.reading.reject(first, problem)
+
+
+def _gpu_texts(text: str) -> Iterator[str]:
+    """The `<gpu>` elements of a document, as far as they have an end."""
+    starts = [match.start() for match in _GPU.finditer(text)]
+    for start, following in pairwise([*starts, len(text)]):
+        end = text.find("</gpu>", start, following)
+        if end >= 0:
+            yield text[start : end + len("</gpu>")]
+
+
+def _without_process_names(text: str) -> str:
+    """The text without the names of processes: they are printed as they are, `&` and control characters included."""
+    begin, end = _PROCESS_NAME
+    first, *others = text.split(begin)
+    return first + "".join(other.partition(end)[2] for other in others)
 
 
 def read_log(log: Element, reading: Reading, line: int) -> Iterator[Found]:
@@ -146,7 +166,7 @@ def read_log(log: Element, reading: Reading, line: int) -> Iterator[Found]:
         except ValueError as error:
             yield reading.reject(line, error)
     if not gpus:
-        yield Note(line, "documents without a GPU")
+        yield Note("documents without a GPU")
 
 
 def _read_gpu(gpu: Element, index: int | None, at: datetime | None, driver: str, line: int) -> Iterator[Found]:

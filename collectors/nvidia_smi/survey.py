@@ -43,7 +43,7 @@ class Survey:
     nominal: timedelta = DEFAULT_INTERVAL
     has_processes: bool = False
     has_local_times: bool = False
-    notes: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
 
 
 def survey(given: Input, at: datetime | None, context: Context, fleet: Fleet) -> Survey:
@@ -53,8 +53,8 @@ def survey(given: Input, at: datetime | None, context: Context, fleet: Fleet) ->
     last: dict[tuple[str, Identity], datetime] = {}
     timeless: GpuReading | ProcessSighting | None = None
     for item in _records(replace(given, reading=replace(given.reading, is_survey=True)), context):
-        if isinstance(item, Note):
-            found.notes[item.text] += 1
+        if isinstance(item, Note) and item.text not in found.notes:
+            found.notes.append(item.text)
         if isinstance(item, Reject | Note):
             continue
         node, identity = item.node or context.node, item.identity
@@ -178,9 +178,9 @@ def _check_times(found: Survey, timeless: GpuReading | ProcessSighting | None) -
             f"{where}: no time is printed here; say when its first reading was taken with --at 2026-11-01T00:00:00Z (once per "
             "file, in their order), or name the file by it: 2026-11-01T00-00-00Z.txt"
         )
-    found.notes[
+    found.notes.append(
         f"line {timeless.line}: readings without a time beside others with one are left out; dmon and pmon print it with -o DT"
-    ] += 1
+    )
 
 
 def _median(distances: Counter[int]) -> timedelta | None:

@@ -28,6 +28,8 @@ _SCALES: Mapping[str, tuple[str, float]] = {
     "kj": ("joules", 1e3),
 }
 _NUMBER = re.compile(r"\(?([-+]?\d{1,19}(?:\.\d{1,9})?)\s*([^\s\d()]{0,8})\)?")
+#: a value is shorter than this
+_LONGEST = 200
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 
 
@@ -35,13 +37,17 @@ class UnreadableValueError(ValueError):
     """A text that is neither a number nor one of the ways to say that there is none."""
 
 
-@lru_cache(maxsize=1 << 16)  # the same few texts come again and again
 def read_value(name: str, text: str, unit: str | None = None) -> float | str:
     """The number of field `name` in the landing shape's unit; a reason (`not_supported`, …) where the text holds none.
 
     The unit is the one behind the number, else `unit` (the header's), else the field's own. Raises UnreadableValueError for
     any other text, and for a unit that measures something else.
     """
+    return _read_value(name, text[:_LONGEST], unit)
+
+
+@lru_cache(maxsize=1 << 16)  # the same few texts come again and again
+def _read_value(name: str, text: str, unit: str | None) -> float | str:
     reason = missing_reason(text)
     if reason:
         return reason
@@ -58,9 +64,13 @@ def read_value(name: str, text: str, unit: str | None = None) -> float | str:
     return value / 100 if dimension == "ratio" else value * factor
 
 
-@lru_cache(maxsize=1 << 16)
 def missing_reason(text: str) -> str | None:
     """Why a text holds no value: one of the known ways to say so, or any other text in brackets; None where it holds one."""
+    return _missing_reason(text[:_LONGEST])
+
+
+@lru_cache(maxsize=1 << 16)
+def _missing_reason(text: str) -> str | None:
     bare = text.strip().lower()
     is_bracketed = bare.startswith("[") and bare.endswith("]")
     bare = bare.strip("[] ") if is_bracketed else bare

@@ -11,13 +11,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.command import SourceFailedError
 from collectors.nvidia_smi.blocks import Reading
-from collectors.nvidia_smi.collect import survey_files
+from collectors.nvidia_smi.collection import Collection, survey_files
 from collectors.nvidia_smi.lines import LINE_LIMIT
 from collectors.nvidia_smi.parse import Input
 from collectors.nvidia_smi.records import Identity
@@ -27,6 +28,7 @@ from tests.unit.collectors.nvidia_smi.outputs import QUERY, land, xml_gpu, xml_l
 from tests.unit.collectors.nvidia_smi.test_smi_other_tools import AMD, DMON, DMON_WITH_TIME, PMON, ROCM
 from tests.unit.collectors.nvidia_smi.test_smi_reports import LISTING, MIG, PROCESS, TEXT
 from warehouse.conform import conform
+from warehouse.landing import Piece
 from warehouse.landing_shape import TABLES
 
 CONTEXT = Context("node7", (Identity(index=0),), timedelta(seconds=1))
@@ -58,17 +60,16 @@ def read(data: bytes, *, fields: tuple[str, ...] = ()) -> dict[str, int]:
         rows: dict[str, int] = {}
         with suppress(SourceFailedError):
             found = survey_files([given_input], [datetime(2026, 7, 14)], cluster="x", context=CONTEXT)
-            for table, pieces in _tables(found):
-                for frame, _ in pieces:
+            for table, pieces in _tables(found).items():
+                for piece in pieces:
+                    frame = piece if isinstance(piece, pl.DataFrame) else piece[0]
                     if frame.height:
                         rows[table] = rows.get(table, 0) + conform(TABLES[table], frame, "any").rows.height
         return rows
 
 
-def _tables(found: object) -> Iterator[tuple[str, Iterator[tuple[object, object]]]]:
-    yield "gpu_samples", found.samples()  # type: ignore[attr-defined]
-    yield "gpu_inventory", ((frame, ()) for frame in found.inventory())  # type: ignore[attr-defined]
-    yield "gpu_processes", found.processes()  # type: ignore[attr-defined]
+def _tables(found: Collection) -> dict[str, Iterator[Piece]]:
+    return {"gpu_samples": found.samples(), "gpu_inventory": found.inventory(), "gpu_processes": found.processes()}
 
 
 @pytest.mark.parametrize("text", OUTPUTS[:2] + OUTPUTS[3:4])

@@ -189,3 +189,12 @@ def test_amd_smi_monitor_csv_is_read(home: Path) -> None:
     landed = land(home, "timestamp,gpu,gfx_clk,gfx,vram_used,vram_free,vram_total\n1784019600,0,132,10,283,196309,196592\n")
     (sample,) = landed.samples
     assert (sample["gpu_utilization_ratio"], sample["memory_used_bytes"], sample["source"]) == (0.1, 283 << 20, "amd-smi")
+
+
+def test_partitions_of_a_card_are_known_by_their_addresses(home: Path) -> None:
+    """They repeat the card's id; as one card, all but the first would be a duplicate."""
+    card = {"Unique ID": "0xabc", "GPU use (%)": "1"}
+    text = json.dumps({f"card{n}": {**card, "PCI Bus": f"0000:0C:00.{n}"} for n in range(2)})
+    landed = land(home, text, options="--at 2026-07-14T09:00:00Z")
+    assert landed.code == 0
+    assert [row["gpu_uuid"] for row in landed.samples] == ["node7/00000000:0C:00.0", "node7/00000000:0C:00.1"]

@@ -281,3 +281,9 @@ def test_landing_a_log_again_changes_nothing(home: Path) -> None:
     before = {path: path.read_bytes() for path in (home / "raw").rglob("*.parquet")}
     assert "already landed" in land(home, QUERY).said
     assert {path: path.read_bytes() for path in (home / "raw").rglob("*.parquet")} == before
+
+
+def test_a_warning_beside_the_rows_is_a_note(home: Path) -> None:
+    landed = land(home, QUERY + "WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n")
+    assert landed.code == 0
+    assert "note: output0.log: WARNING: infoROM is corrupted" in landed.said
