@@ -6,11 +6,11 @@ Each was recomputed without the pipeline: the jobs' in `test_fau_alex.py` and `t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from tests.real.systems import FAU, FOX_2024, FOX_2025, FOX_DAY, SLURM_LIVE
+from tests.real.systems import FAU, FOX_2024, FOX_2025, FOX_DAY, FOX_SNAPSHOTS, ML8, SHORT_NAMES, SLURM_LIVE
 from warehouse.database import connect
 from warehouse.home import Home
 from warehouse.verdict import read_verdict
@@ -62,11 +62,35 @@ def _held(cluster: str, jobs: int, gpu_seconds: int) -> Iterator[Golden]:
     yield Golden(cluster, "held", gpu_seconds * SECOND, TIME, _ledger(cluster, "run_id <> 'unallocated'"))
 
 
+def _held_for(cluster: str, runs: int, microseconds: int, tolerance: int = 10) -> Iterator[Golden]:
+    """Pods' time on parts of a card; each part is rounded down by device and hour."""
+    yield Golden(
+        *(cluster, "runs that held a GPU", runs, "runs"),
+        f"select count(*) from dim_runs where cluster = '{cluster}' and held_gpu_hours > 0",
+    )
+    yield Golden(cluster, "held", microseconds, TIME, _ledger(cluster, "run_id <> 'unallocated'"), tolerance=tolerance)
+
+
 def _scraped(cluster: str, devices: int, stranded_us: int = 0) -> Iterator[Golden]:
     """A first reading covers one interval, a minute; the slices that a MIG card's layout leaves over are stranded."""
     yield Golden(cluster, "capacity", devices * MINUTE, TIME, _ledger(cluster, "true"))
     if stranded_us:
         yield Golden(cluster, "stranded by its MIG layout", stranded_us, TIME, _ledger(cluster, "state_reason = 'stranded'"))
+
+
+def _listed(provider: str, prices: int, total: str) -> Iterator[Golden]:
+    where = f"from stg_landing__rate_cards where cluster = 'price-lists' and provider = '{provider}'"
+    yield Golden(f"price list {provider}", "prices per GPU-hour", prices, "prices", f"select count(*) {where}", is_private=True)
+    yield Golden(
+        *(f"price list {provider}", "their sum", Decimal(total), "USD/h", f"select sum(cost_per_gpu_hour) {where}"),
+        is_private=True,
+    )
+
+
+def _specified(model: str, watts: int) -> Iterator[Golden]:
+    """The catalogue's figures beside those of the public lists in `gpu-specs`."""
+    query = f"select max(tdp_watts) from gpu_models where catalogue_model = '{model}'"
+    yield Golden("gpu-specs", f"TDP of {model}", watts, "W", query, is_private=True)
 
 
 def _billed(provider: str, lines: int, billed: str) -> Iterator[Golden]:
@@ -76,6 +100,29 @@ def _billed(provider: str, lines: int, billed: str) -> Iterator[Golden]:
         "focus-1.0-sample", f"billed by {provider}", Decimal(billed), "USD",
         f"select sum(billed_cost) {where} and billing_currency = 'USD'",
     )  # fmt: skip
+
+
+def _rolled_up(cluster: str, column: str, what: str, expected: int, tolerance: int = 10) -> Golden:
+    """A figure of the readings themselves, which only the build keeps: `covered_us`, or `activity_us`, what was active."""
+    query = f"select cast(round(coalesce(sum({column}), 0)) as bigint) from int_gpu_minutes_rolled_up where cluster = '{cluster}'"
+    return Golden(cluster, what, expected, TIME, query, tolerance=tolerance, is_private=True)
+
+
+def _read_by_smi(cluster: str, seconds: float, active_seconds: float | None, devices: int = 1) -> Iterator[Golden]:
+    """Readings of nvidia-smi: how long they speak for; with MIG they tell no utilisation, which is not 0."""
+    yield Golden(f"smi-{cluster}", "capacity", round(seconds * SECOND), TIME, _ledger(f"smi-{cluster}", "true"))
+    covered = 0 if active_seconds is None else round(seconds * SECOND)
+    yield _rolled_up(f"smi-{cluster}", "covered_us", "covered by readings", covered)
+    if active_seconds:
+        yield _rolled_up(f"smi-{cluster}", "activity_us", "active", round(active_seconds * SECOND))
+
+
+def _served(cluster: str, figures: Mapping[str, int], model: str | None = None) -> Iterator[Golden]:
+    where = f"cluster = '{cluster}'" + (f" and model = '{model}'" if model else "")
+    for column, expected in figures.items():
+        name = f"{model} {column}" if model else column
+        query = f"select cast(coalesce(sum({column}), 0) as bigint) from fct_inference_hourly where {where}"
+        yield Golden(cluster, name.replace("_", " "), expected, "", query)
 
 
 GOLDEN = (
@@ -103,7 +150,24 @@ GOLDEN = (
     *_held(FOX_DAY, 84, 140_399),
     *_held(FOX_2025, 65, 3_360_033),
     *_held(FOX_2024, 16, 3_007),
-    *_held(SLURM_LIVE, 15, 375),
+    # the later of two snapshots: a running job's row is repeated, not added
+    *_held(FOX_SNAPSHOTS, 80, 2_878_675),
+    Golden("fox-nodes", "nodes", 42, "nodes", "select count(*) from dim_nodes where cluster = 'fox-nodes'"),
+    # 17 s of one job, the only GPU count is `ngpu` in its comment
+    *_held("slurm2sql", 1, 17),
+    Golden("slurmrestd", "jobs", 3, "jobs", "select count(*) from dim_runs where cluster = 'slurmrestd'"),
+    # 494 snapshots over 41 h of 4 cards: 63.6 % held by a process, 28.1 % utilised (28.0 % where snapshots weigh the same)
+    Golden(ML8, "capacity", 591_603_474_896, TIME, _ledger(ML8, "true"), tolerance=4 * 494 * 1000),
+    Golden(ML8, "held", 376_442_349_808, TIME, _ledger(ML8, "run_id <> 'unallocated'"), tolerance=10),
+    _rolled_up(ML8, "activity_us", "held, weighted by utilisation", 166_074_201_833, tolerance=4 * 494 * 1000),
+    # pods scheduled for seconds before they were saved: a seventh of a card, a card, half a card
+    *_held_for("runai-mig-1g", 1, 8 * SECOND // 7),
+    *_held_for("runai-mig-7g", 1, 1_752 * SECOND),
+    *_held_for("runai-fraction", 1, 12 * SECOND),
+    # Σ GPUs × milli × time over the pods that were scheduled
+    *_held_for("openb", 6_203, 185_294_427_000_000, tolerance=70_000),
+    # 375 s by slots handed out; one job of 6 s held a `1g.10gb` instance, a seventh of a card
+    *_held_for(SLURM_LIVE, 15, 369 * SECOND + 6 * SECOND // 7),
     # 6 s of a job of one GPU, spread over its 99 s: rounded down by device and hour
     Golden(SLURM_LIVE, "suspended", 6 * SECOND, TIME, _ledger(SLURM_LIVE, "state = 'suspended'"), tolerance=10),
     *_scraped("a100-idle-1", 1),
@@ -119,8 +183,45 @@ GOLDEN = (
     Golden(
         *("all scrapes", "held", 0, TIME),
         "select cast(coalesce(sum(gpu_microseconds), 0) as bigint) from fct_gpu_ledger_hourly "
-        "where year(hour_start_at) = 2023 and month(hour_start_at) = 1 and run_id <> 'unallocated'",
+        f"where cluster in ({', '.join(repr(name) for name in SHORT_NAMES.values())}) and run_id <> 'unallocated'",
     ),
+    # an idle and a loaded reading each, the second for the seconds since the first
+    *_read_by_smi("h100", 74.657, 14.657),
+    *_read_by_smi("h100-mig", 76.787, None),
+    *_read_by_smi("h200", 83.654, 23.654),
+    *_read_by_smi("h200-mig", 85.774, None),
+    *_read_by_smi("l40s", 74.678, 60 + 0.09 * 14.678),
+    *_read_by_smi("rtx2080s-windows", 75.181, 0.07 * 15.181),
+    *_read_by_smi("a100-sxm4-v12", 60, None),
+    *(golden for card in ("a10g", "gtx-1070-ti", "rtx-3090-v12", "tesla-t4") for golden in _read_by_smi(card, 60, 0)),
+    *_read_by_smi("rtx-3080-v13", 60, 39),
+    *_read_by_smi("rtx-4000-sff-ada-v13", 60, 0),
+    *_read_by_smi("mi100_rocm571", 6 * 60, 0),
+    *_read_by_smi("mi100_rocm602", 4 * 60, 0),
+    *_served("azure-llm", {"request_count": 8_819 + 19_366, "prompt_tokens": 40_421_844, "output_tokens": 4_334_561}),
+    *_served("mooncake", {"request_count": 12_031 + 3_993, "prompt_tokens": 205_988_451, "output_tokens": 4_717_480}),
+    *_served("litellm", {"request_count": 1, "prompt_tokens": 10, "output_tokens": 20}, "gpt-4o"),
+    *_served("sglang-llama31-8b-overloaded", {"request_count": 11_228, "prompt_tokens": 8_128_902, "output_tokens": 7_557_572}),
+    *_served("sglang-0.5.10-opt125m-datadog", {"request_count": 1, "cached_prompt_tokens": 1, "output_tokens": 32}),
+    *_served("tgi-datadog-excerpt", {"request_count": 111, "failed_request_count": 2, "prompt_tokens": 662}),
+    *_served("triton-datadog-excerpt", {"request_count": 3}),
+    *_served("vllm-opt125m-datadog", {"request_count": 1, "prompt_tokens": 5, "output_tokens": 7}),
+    *_served(
+        "vllm-v1-lmswitch-excerpt",
+        {"request_count": 26, "prompt_tokens": 3_675_428, "cached_prompt_tokens": 3_241_216, "output_tokens": 44_995},
+    ),
+    # Σ rate × 600 s, rounded per window
+    *_served("servegen", {"request_count": 424_415_972}, "language_m-small"),
+    *_served("servegen", {"request_count": 54_997_263}, "language_m-large"),
+    *_served("servegen", {"request_count": 504_268}, "reason_deepseek-r1"),
+    *_served("servegen", {"request_count": 110_671}, "multimodal_mm-image"),
+    *_listed("lambda", 9, "7.85"),
+    *_listed("opencost", 4, "3.05"),
+    *_listed("oracle-list", 7, "24.55"),
+    *_listed("google-list", 1, "2.933908"),
+    *_specified("NVIDIA H100 80GB HBM3", 700),
+    *_specified("NVIDIA A100-SXM4-80GB", 400),
+    *_specified("Tesla T4", 70),
     *_billed("AWS", 942, "18.0066386184"),
     *_billed("Microsoft", 51, "1.97651418586"),
     *_billed("Oracle", 7, "0.53707392473"),

@@ -107,11 +107,14 @@ def test_the_slices_of_a_card_split_in_four_are_five_of_its_seven(real_data: Pat
     assert set(rows["gpu_model"]) == {"NVIDIA A100-SXM4-40GB"}
 
 
-def test_a_reservation_pod_known_by_name_is_no_evidence_of_who_held_the_card(real_data: Path, home: Path) -> None:
-    _, output = land(home, real_data / "dcgm-exporter-runai/t4-pod-labels-1-workload.prom", "gpu_samples", "--node", "worker")
-    assert "runai-reservation/runai-reservation-gpu-qa-mig-worker-gpu-1-kvltw" in output
+def test_a_reservation_pod_known_by_name_is_landed_as_named_for_the_build_to_resolve(real_data: Path, home: Path) -> None:
+    """It holds the card for a pod that uses half of it, which only the pods' own records tell."""
+    evidence, output = land(home, real_data / "dcgm-exporter-runai/t4-pod-labels-1-workload.prom", "run_gpus", "--node", "worker")
+    pod = "runai-reservation/runai-reservation-gpu-qa-mig-worker-gpu-1-kvltw"
+    assert evidence.select("job_id", "gpu_uuid", "gpu_count", "share_ratio", "ended_at", "assignment_method").rows() == [
+        (pod, "GPU-7a2e92f2-be71-d37e-a744-541600ffc722", 1.0, None, None, "exporter_label")
+    ]
     assert "looks like" not in output
-    assert not (home / "raw/dcgm/run_gpus").exists()
 
 
 def test_two_devices_spliced_into_one_scrape_are_two_devices(real_data: Path, home: Path) -> None:
