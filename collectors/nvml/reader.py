@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -22,24 +23,22 @@ from collectors.nvml.device import Card
 from collectors.nvml.driver import DeviceLostError, DriverGoneError, Missing, driver_version, query, session
 
 _PR_SET_PDEATHSIG = 1
-_answers = sys.stdout
+
+Send = Callable[[dict[str, Any]], None]
 
 
 def main(arguments: list[str]) -> int:
     """Serve until stdin ends."""
-    # what the driver's library prints must not get between the answers
-    global _answers
-    _answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # the agent ends its readers; a terminal's Ctrl-C is the agent's to hear
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     options = dict(zip(arguments[::2], arguments[1::2], strict=False))
     _die_with_the_agent(int(options.get("--agent", os.getppid())))
     only = int(options["--only"]) if "--only" in options else None
     skip = {int(index) for index in options.get("--skip", "").split(",") if index}
+    send = answers()
     try:
         with session():
-            serve(only, skip)
+            serve(only, skip, send)
     except DriverGoneError as error:
         send({"failed": str(error)})
         return 1
@@ -48,7 +47,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def serve(only: int | None, skip: set[int]) -> None:
+def serve(only: int | None, skip: set[int], send: Send) -> None:
     """Open the GPUs, then answer request by request."""
     count = query("nvmlDeviceGetCount")
     if isinstance(count, Missing):
@@ -84,9 +83,16 @@ def read(index: int, cards: dict[int, Card], driver: str | None, request: dict[s
         return {"status": "lost", "detail": str(error), "xids": []}
 
 
-def send(message: dict[str, Any]) -> None:
-    _answers.write(json.dumps(message, separators=(",", ":")) + "\n")
-    _answers.flush()
+def answers() -> Send:
+    """What writes a line to the agent; what the library prints goes to stderr from now on, not between the answers."""
+    stream = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def send(message: dict[str, Any]) -> None:
+        stream.write(json.dumps(message, separators=(",", ":")) + "\n")
+        stream.flush()
+
+    return send
 
 
 def _die_with_the_agent(agent: int) -> None:

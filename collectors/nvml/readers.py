@@ -82,7 +82,6 @@ class Readers:
     #: why no driver answers; None while one does
     trouble: str | None = "NVML has not opened yet"
     driver: str | None = None
-    count: int = 0
     _shared: Reader | None = None
     _own: dict[int, Reader] = field(default_factory=dict)
     _lost_since: dict[int, float] = field(default_factory=dict)
@@ -247,7 +246,7 @@ class Readers:
             reader.is_ready = True
             if reader.only is None:
                 self._pause.succeed()
-                self.trouble, self.count = None, reader.count or 0
+                self.trouble = None
                 self._said.append({"fleet": dict(reader.opened), "skipped": sorted(reader.skip)})
             elif reader.opened.get(reader.only):
                 self._own_pauses[reader.only].succeed()
