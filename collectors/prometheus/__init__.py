@@ -1,1 +1,1 @@
-"""A Prometheus-compatible API: what it has stored of dcgm-exporter, kube-state-metrics, inference servers and hosts."""
+"""A Prometheus-compatible API: what it has stored of dcgm-exporter, kube-state-metrics and inference servers."""

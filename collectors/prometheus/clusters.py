@@ -75,7 +75,7 @@ def collect(client: Prometheus, request: Request, cluster: Cluster, span: Span, 
             inputs=[client.shown],
             rejects=parsed.rejects,
             window=Window(chunk.start_at, chunk.end_at),
-            notes=[*parsed.notes, *found.missing(), *(f"the server warned: {text}" for text in client.warnings)],
+            notes=[*parsed.notes, *found.notes(), *(f"the server warned: {text}" for text in client.warnings)],
         )
 
 

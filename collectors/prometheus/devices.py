@@ -140,11 +140,14 @@ def put_together(series: Sequence[Series]) -> Scrapes:
         scrapes.rejects += refused
         if one.points and not refused:
             targets.setdefault(tuple(one.labels.get(label, "") for label in TARGET_LABELS), []).append(one)
+    # the series of a slot carry the same labels, and `to_readings` works out what one mapping says once
+    mappings: dict[frozenset[tuple[str, str]], Mapping[str, str]] = {}
     for members in targets.values():
         instants: dict[int, list[Sample]] = {}
         for one in members:
+            labels = mappings.setdefault(frozenset(one.labels.items()), one.labels)
             for at, value in one.points:
-                instants.setdefault(at, []).append(Sample(0, one.name, one.labels, value, to_instant(at)))
+                instants.setdefault(at, []).append(Sample(0, one.name, labels, value, to_instant(at)))
         for at in sorted(instants):
             scrapes.extend(to_readings(instants[at], SOURCE_FILE))
     return scrapes

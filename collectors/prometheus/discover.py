@@ -11,7 +11,7 @@ from collectors.prometheus.client import Prometheus
 from collectors.prometheus.intervals import usual_interval_ms
 from collectors.prometheus.reading import selector
 from collectors.prometheus.schema import GPU_RESOURCE_METRICS, NODE_INFO, POD_INFO, STATE_METRICS
-from collectors.prometheus.servers import is_read, nim_names
+from collectors.prometheus.servers import is_of_known_program, is_read, nim_names
 from collectors.prometheus.window import HOUR, Span
 
 #: where in a window its samples are looked at, as parts of it, and for how long
@@ -32,15 +32,17 @@ class Found:
     devices: list[str] = field(default_factory=list)
     states: list[str] = field(default_factory=list)
     servers: list[str] = field(default_factory=list)
+    #: names with a prefix of these programs that fill no column
+    unread: list[str] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
         return not (self.devices or self.states or self.servers)
 
-    def missing(self) -> list[str]:
-        """What the server does not have, with the remedy."""
+    def notes(self) -> list[str]:
+        """What is not read, and what the server does not have, with the remedy."""
         fields = {field_name(name) for name in self.devices}
-        notes = []
+        notes = [f"metrics that fill no column, left out: {', '.join(self.unread)}"] if self.unread else []
         if not self.devices:
             notes.append("no DCGM_FI_… metric: no GPU samples; let Prometheus scrape dcgm-exporter (:9400/metrics)")
         elif not any(name and name.startswith("DCGM_FI_PROF_") for name in fields):
@@ -68,6 +70,7 @@ def discover(client: Prometheus, more: str, span: Span) -> Found:
         devices=sorted(devices, key=_commonness),
         states=[name for name in names if name in STATE_METRICS],
         servers=servers or nim_names(names),
+        unread=[name for name in names if name not in devices and name not in servers and is_of_known_program(name)],
     )
 
 

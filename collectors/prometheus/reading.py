@@ -27,7 +27,7 @@ HOLE_INTERVALS = 1.5
 
 @dataclass
 class Reader:
-    """Reads through `client`; remembers per selector how many samples a millisecond holds."""
+    """Reads through `client`; remembers by the metrics asked for how many samples a millisecond holds."""
 
     client: Prometheus
     replica_labels: tuple[str, ...] = ()
@@ -41,15 +41,15 @@ class Reader:
         where even a few seconds are too much.
         """
         parts: list[Series] = []
-        at = start_ms
+        at, names = start_ms, selector.partition('",')[0]
         while at < end_ms:
-            until = min(end_ms, at + self._part_ms(selector))
-            found, until = self._read_part(selector, at, until)
+            until = min(end_ms, at + self._part_ms(names))
+            found, until = self._read_part(selector, names, at, until)
             parts += found
             at = until
         return one_replica(merge(parts), self.replica_labels, interval_ms)
 
-    def _read_part(self, selector: str, start_ms: int, end_ms: int) -> tuple[list[Series], int]:
+    def _read_part(self, selector: str, names: str, start_ms: int, end_ms: int) -> tuple[list[Series], int]:
         """The samples of a part, halved until the server gives it, and where it ends."""
         while True:
             try:
@@ -60,14 +60,14 @@ class Reader:
                     raise
                 end_ms = start_ms + length
                 # what was too much now is not tried again for the next part
-                self._density[selector] = max(self._density.get(selector, 0.0), self.part_samples / length)
+                self._density[names] = max(self._density.get(names, 0.0), self.part_samples / length)
                 continue
             density = sum(len(series.points) for series in found) / (end_ms - start_ms)
-            self._density[selector] = max(self._density.get(selector, 0.0), density)
+            self._density[names] = max(self._density.get(names, 0.0), density)
             return found, end_ms
 
-    def _part_ms(self, selector: str) -> int:
-        density = self._density.get(selector)
+    def _part_ms(self, names: str) -> int:
+        density = self._density.get(names)
         if density is None:
             return FIRST_PART_MS
         return max(LEAST_PART_MS, int(self.part_samples / density)) if density else 24 * 3_600_000

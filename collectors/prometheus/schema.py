@@ -1,4 +1,4 @@
-"""Which metrics of kube-state-metrics and node_exporter are read, as data."""
+"""Which metrics of kube-state-metrics are read, as data."""
 
 from __future__ import annotations
 
@@ -55,15 +55,3 @@ NODE_METRICS = frozenset(
     }
 )
 STATE_METRICS = GPU_RESOURCE_METRICS | POD_METRICS | OWNER_METRICS | NODE_METRICS
-
-HOST_METRICS = frozenset(
-    {
-        "node_cpu_seconds_total",
-        "node_memory_MemTotal_bytes",
-        "node_memory_MemAvailable_bytes",
-        "node_disk_read_bytes_total",
-        "node_disk_written_bytes_total",
-        "node_network_receive_bytes_total",
-        "node_network_transmit_bytes_total",
-    }
-)

@@ -137,6 +137,12 @@ def is_read(name: str) -> bool:
     return found is not None and found.metric in GROWING | STANDING and found.part != "created"
 
 
+def is_of_known_program(name: str) -> bool:
+    """Whether the name is one of dcgm-exporter's or an inference server's that no table here has."""
+    found = read_name(name)
+    return name.startswith("DCGM_") or (found is not None and not found.is_known)
+
+
 def nim_names(names: Iterable[str]) -> list[str]:
     """The metrics of NIM, where there is one: names that say so little are asked for only if several of them are there."""
     listed = [name for name in names if f"nim:{name.removesuffix('_total')}" in KNOWN]
