@@ -105,7 +105,7 @@ def _begin(text: str, block: Block | None, reading: Reading) -> Block | None:
         return None
     if first in ("{", "[") and begins_json(text):
         return None if isinstance(block, JsonBlock) else JsonBlock(reading)
-    if first == "=" and begins_text_report(text):
+    if first in ("=", "T") and begins_text_report(text):
         return None if isinstance(block, TextReportBlock) else TextReportBlock(reading)
     if first == "G" and begins_listing(text):
         return None if isinstance(block, ListingBlock) else ListingBlock()

@@ -15,7 +15,9 @@ from collectors.nvidia_smi.times import read_instant
 from collectors.nvidia_smi.values import read_whole
 
 _BEGIN = re.compile(r"\s*=+\s*NVSMI LOG\s*=+\s*")
-_GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*")
+#: what a log begins with where its first line was not copied
+_STAMP = re.compile(r"\s*Timestamp\s{2,40}: [A-Z][a-z]{2} [A-Z][a-z]{2} .{1,40}")
+_GPU = re.compile(r"\s*GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*")
 #: a log of a hundred GPUs has fewer lines
 _LINES = 200_000
 _PROCESS_KEYS = {"process id": "pid", "gpu instance id": "gi", "used gpu memory": "memory"}
@@ -34,7 +36,7 @@ _MIG_PATHS = {
 
 def begins_text_report(text: str) -> bool:
     """Whether this is the first line of a log."""
-    return "NVSMI LOG" in text and _BEGIN.fullmatch(text) is not None
+    return ("NVSMI LOG" in text and _BEGIN.fullmatch(text) is not None) or _STAMP.fullmatch(text) is not None
 
 
 class TextReportBlock:
@@ -48,9 +50,10 @@ class TextReportBlock:
         self._is_noted = False
 
     def feed(self, line: int, text: str) -> Iterable[Found] | None:
-        if begins_text_report(text):
+        if begins_text_report(text) and (self._gpus or not _STAMP.fullmatch(text)):
             complete = list(self.finish())
-            self._head, self._first = {}, line
+            name, _, value = text.partition(":")
+            self._head, self._first = {name.strip().lower(): value.strip()}, line
             return complete
         if line - self._first > _LINES:
             return None

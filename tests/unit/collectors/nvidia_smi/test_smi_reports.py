@@ -275,3 +275,13 @@ def test_what_is_no_output_is_refused_with_the_remedy(home: Path, text: str, sai
     assert landed.code in (1, 4)
     assert said in landed.said
     assert landed.tables == {}
+
+
+def test_a_text_that_was_pasted_without_its_first_line_is_read(home: Path) -> None:
+    """And indented, as in a document."""
+    pasted = "\n".join(f"    {line}" for line in TEXT.splitlines()[3:])
+    later = pasted.replace("16:11:51", "16:12:51")
+    landed = land(home, f"Output of nvidia-smi -a:\n\n{pasted}\n{later}\n")
+    assert landed.code == 0
+    assert [row["gpu_utilization_ratio"] for row in landed.samples] == [0.12, 0.12]
+    assert landed.samples[1]["interval_start_at"] == datetime(2023, 4, 24, 16, 11, 51)
