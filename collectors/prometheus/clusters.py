@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from collectors import command
 from collectors.command import SourceFailedError
+from collectors.dcgm.labels import is_no_node
 from collectors.dcgm.parse import Scrapes
 from collectors.parsed import Parsed, Row
 from collectors.prometheus.client import Prometheus
@@ -109,8 +110,10 @@ class _Reading:
         if self.states.names:
             pods = {holder.pod for reading in scrapes.readings for holder in reading.holders if holder.pod}
             pods |= {server.pod for server in servers if server.pod}
-            told = self.states.read(chunk, pods, {reading.node for reading in scrapes.readings})
-            parsed.extend(self.state_rows.rows(told, chunk))
+            hosts = {reading.node for reading in scrapes.readings}
+            exporters = {host for host in hosts if is_no_node(host)} - pods
+            told = self.states.read(chunk, pods | exporters, hosts - exporters)
+            parsed.extend(self.state_rows.rows(told, chunk, exporters))
             find = finder(told.pods, NAME_SLACK_INTERVALS * self.states.usual_ms)
         readings = scrapes.readings
         if self.device_rows.history is None and any(by_name_only(reading, find) for reading in readings):

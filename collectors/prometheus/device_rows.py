@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from collectors.dcgm.history import History
-from collectors.dcgm.labels import Holder, Slot
+from collectors.dcgm.labels import Holder, Slot, is_no_node
 from collectors.dcgm.parse import Reading
 from collectors.dcgm.rows import to_rows
 from collectors.dcgm.scale import in_dcgms_scale, judge
@@ -149,9 +149,13 @@ def by_name_only(reading: Reading, find: FindPod) -> bool:
 
 
 def _with_uids(reading: Reading, find: FindPod) -> Reading:
-    """The reading with the uid of each pod that is known by name only, where kube-state-metrics told it."""
+    """The reading with the uid of each pod that is known by name only, and the node of an exporter that names its own pod."""
     holders = frozenset(_with_uid(holder, reading.at, find) for holder in reading.holders)
-    return reading if holders == reading.holders else replace(reading, holders=holders)
+    place = find(None, reading.node, reading.at) if is_no_node(reading.node) else None
+    node = place.node if place and place.node else reading.node
+    if holders == reading.holders and node == reading.node:
+        return reading
+    return replace(reading, holders=holders, node=node)
 
 
 def _with_uid(holder: Holder, at: datetime, find: FindPod) -> Holder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from collectors.dcgm.labels import Slot
 from collectors.dcgm.parse import OptionMissingError, Reading, Scrapes, to_readings
@@ -150,7 +150,18 @@ def put_together(series: Sequence[Series]) -> Scrapes:
                 instants.setdefault(at, []).append(Sample(0, one.name, labels, value, to_instant(at)))
         for at in sorted(instants):
             scrapes.extend(to_readings(instants[at], SOURCE_FILE))
+    scrapes.readings = _once(scrapes.readings)
     return scrapes
+
+
+def _once(readings: Sequence[Reading]) -> list[Reading]:
+    """Of several readings of one slot and instant the one that says most: a federated copy has its original's time."""
+    found: dict[tuple[Slot, datetime], Reading] = {}
+    for reading in readings:
+        known = found.setdefault((reading.slot, reading.at), reading)
+        if len(reading.values) > len(known.values):
+            found[reading.slot, reading.at] = reading
+    return list(found.values())
 
 
 def _refused(series: Series) -> Sequence[Reject]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -35,11 +35,13 @@ class StateRows:
     #: whether anything tells how many GPUs a pod asked for
     tells_requests: bool
 
-    def rows(self, told: Told, span: Span) -> Parsed:
+    def rows(self, told: Told, span: Span, exporters: Set[str] = frozenset()) -> Parsed:
+        """The rows of the span. `exporters` are names of pods that were asked for only to learn their nodes."""
         parsed = Parsed()
         context = self._context(told, span, parsed)
         for event in events(told.pods, span, to_milliseconds(self.since), self.interval_ms, lambda facts: not is_ended(facts)):
-            self._pod(event, context, parsed)
+            if not any(fact.label("pod") in exporters for fact in event.facts):
+                self._pod(event, context, parsed)
         for event in events(told.nodes, span, to_milliseconds(self.since), self.interval_ms, lambda facts: True):
             if event.gone_ms is None:
                 node = _node(event.key, event.facts, event.at_ms)

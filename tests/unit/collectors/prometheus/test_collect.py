@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -245,6 +246,34 @@ def test_a_scrape_that_puts_its_targets_labels_first_tells_the_same(
         collect(url)
     for table in ("gpu_samples", "runs", "run_gpus", "nodes", "node_states"):
         assert landed(tmp_path / "renamed", table).equals(landed(home, table)), table
+
+
+def test_a_federated_copy_of_a_scrape_counts_once(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = range(0, 600, 15)
+    api = FakePrometheus()
+    store(api, scrapes_of(FLEET)[:1], seconds)
+    with serving(api) as url:
+        collect(url, until=at(600))
+    store(api, [Scrape(FLEET.dcgm, {"job": "federate", "instance": "prom-edge:9090", "exported_job": "dcgm"})], seconds)
+    monkeypatch.setenv("GPU_NET_HOME", str(tmp_path / "both"))
+    with serving(api) as url:
+        collect(url, until=at(600))
+    assert landed(tmp_path / "both", "gpu_samples").equals(landed(home, "gpu_samples"))
+
+
+def test_the_node_of_an_exporter_that_names_its_own_pod_is_its_pods(home: Path) -> None:
+    def states(second: int) -> str:
+        own = 'namespace="gpu",pod="nvidia-dcgm-exporter-tl46n",uid="uid-exporter",node="gpu-node-1",created_by_kind="DaemonSet"'
+        return f"{FLEET.states(second)}kube_pod_info{{{own}}} 1\n"
+
+    exporter = replace(FLEET, node="nvidia-dcgm-exporter-tl46n")
+    api = FakePrometheus()
+    dcgm, ksm, _ = scrapes_of(FLEET)
+    store(api, [replace(dcgm, text=exporter.dcgm), replace(ksm, text=states)], range(0, 600, 15))
+    with serving(api) as url:
+        collect(url, until=at(600))
+    assert set(landed(home, "gpu_samples")["node"]) == {"gpu-node-1"}
+    assert "uid-exporter" not in landed(home, "runs")["job_id"]
 
 
 def test_clusters_of_one_server_land_apart(home: Path) -> None:
