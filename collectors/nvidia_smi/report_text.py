@@ -50,7 +50,8 @@ class TextReportBlock:
         self._is_noted = False
 
     def feed(self, line: int, text: str) -> Iterable[Found] | None:
-        if begins_text_report(text) and (self._gpus or not _STAMP.fullmatch(text)):
+        # the stamp stands in the head of a log, or it is the first line that was copied of it
+        if begins_text_report(text) and (self._gpus or not self._first or not _STAMP.fullmatch(text)):
             complete = list(self.finish())
             name, _, value = text.partition(":")
             self._head, self._first = {name.strip().lower(): value.strip()}, line
