@@ -141,8 +141,8 @@ class Readers:
 
     @property
     def is_done(self) -> bool:
-        """Whether no answer to what was asked is to come any more, of a reader that opens its GPUs neither."""
-        return not self.is_asked and all(reader.is_ready for reader in self._all())
+        """Whether all that can be said now is said; of a GPU that had its time and hangs, nothing is awaited."""
+        return not self.is_asked and (self._shared is None or self._shared.is_ready)
 
     def close(self) -> None:
         """End all readers; none is waited for longer than a moment."""
