@@ -32,7 +32,7 @@ WRITER_POOL = "warehouse_writer"
 #: the closed set of tags
 TAGS = frozenset(
     {
-        *(f"layer:{layer}" for layer in ("landing", "warehouse")),
+        *(f"layer:{layer}" for layer in ("landing", "warehouse", "digest")),
         *(f"source:{source}" for source in ("slurm", "kubernetes", "dcgm", "prometheus", "inference", "incoming", "all")),
         *(f"impact:tier_{tier}" for tier in (1, 2, 3)),
     }

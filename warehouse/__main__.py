@@ -12,6 +12,7 @@ COMMANDS = {
     "publish": "warehouse.publish:publish_command",
     "run": "warehouse.pipeline:run_command",
     "status": "warehouse.status:status_command",
+    "digest": "warehouse.digest.command:digest_command",
     "compact": "warehouse.maintenance:compact_command",
     "retention": "warehouse.maintenance:retention_command",
 }

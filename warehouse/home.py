@@ -54,11 +54,16 @@ class Home:
         """What collectors keep between two calls: the last reading of each counter, samples not landed yet."""
         return self.root / "state"
 
+    @property
+    def digests(self) -> Path:
+        """The mails of each day as files, and who was sent them."""
+        return self.root / "digests"
+
     def create(self) -> Home:
         """Make the folders: private ones for the owner only, `published` readable by all."""
         previous = os.umask(0o077)
         try:
-            for folder in (self.root, self.raw, self.build, self.quarantine, self.config, self.state):
+            for folder in (self.root, self.raw, self.build, self.quarantine, self.config, self.state, self.digests):
                 folder.mkdir(parents=True, exist_ok=True)
             if not self.published.exists():
                 self.published.mkdir()

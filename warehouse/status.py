@@ -14,6 +14,7 @@ from rich.table import Table
 
 from warehouse import publications
 from warehouse.database import connect
+from warehouse.digest import records
 from warehouse.home import Home
 from warehouse.outcomes import landed_tables
 from warehouse.verdict import last_build, read_verdict
@@ -110,6 +111,21 @@ def read_steps(home: Home) -> Iterator[Step]:
     assert row is not None
     is_behind = build is not None and row[1] != build.build_id
     yield Step("publication", f"{row[0]} of build {row[1]}", row[2], "python -m warehouse publish" if is_behind else "")
+    yield from _digest_step(home)
+
+
+def _digest_step(home: Home) -> Iterator[Step]:
+    """What became of the last day's mails, where any was ever sent."""
+    found = records.of_last_day(home)
+    if found is None:
+        return
+    day, mails = found
+    said = {records.SENT: "sent", records.REFUSED: "refused", records.SENDING: "left open: they may have arrived"}
+    counts = [(words, sum(mail.state == state for mail in mails)) for state, words in said.items()]
+    state = f"mails of {day}: " + ", ".join(f"{count} {words}" for words, count in counts if count)
+    is_open = any(mail.state != records.SENT for mail in mails)
+    at = datetime.fromisoformat(max(mail.at for mail in mails)).replace(tzinfo=None)
+    yield Step("digest", state, at, "python -m warehouse digest --send --resend" if is_open else "")
 
 
 def age(instant: datetime | None, now: datetime) -> str:

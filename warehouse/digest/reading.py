@@ -1,0 +1,150 @@
+"""Read the figures of a day from the published database, and from the verdict record whether a newer build is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, timedelta
+
+import duckdb
+
+from warehouse.database import connect
+from warehouse.digest.editions import Edition
+from warehouse.digest.figures import (
+    MOST_GHOSTS,
+    MOST_MODELS,
+    MOST_MOVES,
+    MOST_SOURCES,
+    Figures,
+    Hold,
+    Move,
+    Publication,
+    add,
+)
+from warehouse.digest.queries import Scope
+from warehouse.digest.words import NOBODY, clean
+from warehouse.first_screen import NO_TIME, Amount
+from warehouse.home import Home
+from warehouse.verdict import HOLD, read_verdict
+
+#: failed checks that a mail names
+MOST_FAILURES = 3
+
+
+class NothingPublishedError(Exception):
+    """There is no publication, or none that covers a whole day; the message says what to do."""
+
+
+class UnknownTeamError(ValueError):
+    """A team that no workload belongs to; the message names those that the warehouse knows."""
+
+
+class HeldFromTheStartError(NothingPublishedError):
+    """Nothing was ever published because the gate holds the only build; the message says why."""
+
+
+def read(home: Home, edition: Edition, usage_date: date | None = None) -> Figures:
+    """The figures of a UTC day for an edition; without `usage_date` of the last whole day that the publication covers.
+
+    Raises NothingPublishedError and UnknownTeamError.
+    """
+    hold = read_hold(home)
+    if not home.published_database.exists():
+        if hold:
+            raise HeldFromTheStartError(f"nothing was ever published: the gate holds build {hold.build_id}: {hold.failures[0]}")
+        raise NothingPublishedError("nothing is published yet: land a source, then `python -m warehouse run`")
+    with connect(home.published_database, read_only=True) as connection:
+        publication = _publication(connection)
+        day = usage_date or _last_whole_day(connection, publication)
+        if edition.team is not None:
+            _check_team(connection, edition.team)
+        scope = Scope(connection, edition.team, day)
+        steps = scope.steps()
+        ghosts = scope.ghosts(steps)
+        by_money = _is_ranked_by_money([step.amount for step in steps])
+        ghosts.sort(key=lambda ghost: _size(ghost.amount, by_money), reverse=True)
+        unit_costs = scope.unit_costs()
+        sources = scope.sources()
+        return Figures(
+            edition=edition,
+            usage_date=day,
+            publication=publication,
+            hold=hold if hold and hold.build_id != publication.build_id else None,
+            days=scope.days(),
+            steps=steps,
+            cost_sources=scope.cost_sources(steps),
+            ghosts=ghosts[:MOST_GHOSTS],
+            ghosts_in_all=len(ghosts),
+            unit_costs=unit_costs[:MOST_MODELS],
+            unit_costs_in_all=len(unit_costs),
+            moves=_largest(scope.moves(add(step.amount for step in steps)), by_money),
+            sources=sources[:MOST_SOURCES],
+            sources_in_all=len(sources),
+            warnings=scope.warnings(),
+            is_ranked_by_money=by_money,
+        )
+
+
+def read_hold(home: Home) -> Hold | None:
+    """What the gate last said, if it was no."""
+    verdict = read_verdict(home)
+    if verdict is None or verdict.verdict != HOLD:
+        return None
+    failed = [f"{check.table}: {check.message}" for check in verdict.checks if not check.success and check.severity == "critical"]
+    shown = [clean(failure, 300) for failure in failed[:MOST_FAILURES]]
+    if len(failed) > MOST_FAILURES:
+        shown.append(f"and {len(failed) - MOST_FAILURES} more; `python -m warehouse publish` names them all")
+    return Hold(verdict.build_id, verdict.checked_at, shown or ["the verdict names no check; run `python -m expectations` again"])
+
+
+def _publication(connection: duckdb.DuckDBPyConnection) -> Publication:
+    row = connection.execute(
+        "select publication_id, build_id, published_at, data_through_at, checks_passed from publication"
+    ).fetchone()
+    assert row is not None, "publishing verifies that there is one row"
+    return Publication(*row)
+
+
+def _last_whole_day(connection: duckdb.DuckDBPyConnection, publication: Publication) -> date:
+    row = connection.execute("select min(usage_date), max(usage_date) from mart_ghost_capacity_daily").fetchone()
+    first, last = row or (None, None)
+    if last is None:
+        raise NothingPublishedError(
+            f"{publication.publication_id} holds no GPU's time yet: land an inventory or a scheduler's accounting, "
+            "then `python -m warehouse run`"
+        )
+    if publication.data_through_at is not None:
+        last = min(last, (publication.data_through_at - timedelta(days=1)).date())
+    if last < first:
+        raise NothingPublishedError(
+            f"no whole day is published yet: the first, {first}, is covered through {publication.data_through_at:%H:%M} UTC; "
+            f"its digest can be made when it is over, and `--date {first}` shows what there is"
+        )
+    assert isinstance(last, date)
+    return last
+
+
+def _check_team(connection: duckdb.DuckDBPyConnection, team: str) -> None:
+    teams = [row[0] for row in connection.execute("select distinct team from dim_workloads order by team").fetchall()]
+    if team not in teams:
+        known = ", ".join(clean(name) for name in teams if name not in (NOBODY, "unknown")) or "none: workload_rules name them"
+        raise UnknownTeamError(f"the warehouse knows no team {clean(team)!r}; teams it knows: {known}")
+
+
+def _is_ranked_by_money(amounts: Iterable[Amount]) -> bool:
+    """Whether money can be compared: all time has a price, in one currency."""
+    total = add(amounts)
+    return len(total.costs) == 1 and total.unpriced_gpu_hours <= NO_TIME
+
+
+def _size(amount: Amount, by_money: bool) -> tuple[float, float]:
+    cost = float(sum(amount.costs.values())) if by_money else 0.0
+    return (cost, amount.gpu_hours) if by_money else (amount.gpu_hours, 0.0)
+
+
+def _largest(moves: list[Move], by_money: bool) -> list[Move]:
+    """The largest changes up, then the largest down."""
+    moves.sort(key=lambda move: _size(move.change, by_money), reverse=True)
+    zero = (0.0, 0.0)
+    up = [move for move in moves if _size(move.change, by_money) > zero][:MOST_MOVES]
+    down = [move for move in reversed(moves) if _size(move.change, by_money) < zero][:MOST_MOVES]
+    return up + down

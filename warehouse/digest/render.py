@@ -1,0 +1,102 @@
+"""Lay an edition out: HTML for mail clients, text that stands alone, and the pictures that both describe.
+
+Mail clients drop style sheets, so rules are written into the elements (css-inline); what stays a sheet are the colours of
+clients that are dark. Nothing is loaded from anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from importlib import resources
+
+import css_inline
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from warehouse.digest import page as pages
+from warehouse.digest import picture
+from warehouse.digest.editions import Edition
+from warehouse.digest.figures import Figures
+from warehouse.digest.words import isolated
+
+TEXT_WIDTH = 76
+TREND, WATERFALL = "trend", "waterfall"
+
+
+@dataclass(frozen=True)
+class Digest:
+    """An edition of a day. `html` names its pictures `cid:<name>`; `pictures` maps name → PNG."""
+
+    edition: Edition
+    usage_date: date
+    mail_date: date
+    subject: str
+    html: str
+    text: str
+    pictures: Mapping[str, bytes]
+
+    @property
+    def html_alone(self) -> str:
+        """The HTML with its pictures inside, for a browser."""
+        html = self.html
+        for name, png in self.pictures.items():
+            html = html.replace(f'src="cid:{name}"', f'src="data:image/png;base64,{base64.b64encode(png).decode()}"')
+        return html
+
+
+def render(figures: Figures) -> Digest:
+    """Lay out what the figures say. The same figures give the same bytes."""
+    page = pages.write(figures)
+    pictures = {}
+    if page.trend:
+        pictures[TREND] = picture.draw_trend(figures.days)
+    if page.waterfall:
+        pictures[WATERFALL] = picture.draw_waterfall(page.waterfall)
+    sources = {f"{name}_source": f"cid:{name}" if name in pictures else "" for name in (TREND, WATERFALL)}
+    html = _ENVIRONMENT.get_template("digest.html.j2").render(page=page, trend_days=len(figures.days), **sources)
+    text = _ENVIRONMENT.get_template("digest.txt.j2").render(page=page)
+    return Digest(
+        figures.edition, figures.usage_date, figures.mail_date, page.subject, _inlined(html), text.strip() + "\n", pictures
+    )
+
+
+def _inlined(html: str) -> str:
+    inliner = css_inline.CSSInliner(load_remote_stylesheets=False, extra_css=_sheet("digest.css"))
+    styled = inliner.inline(html)
+    return styled.replace("</head>", f"<style>\n{_sheet('dark.css')}</style>\n</head>", 1)
+
+
+def _sheet(name: str) -> str:
+    return (resources.files("warehouse.digest") / "templates" / name).read_text()
+
+
+def _paragraph(text: str, indent: str = "") -> str:
+    """Wrapped to the width of a text mail; a name longer than a line stays in one piece."""
+    return textwrap.fill(
+        text, TEXT_WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("warehouse.digest"),
+        # workload names are data; the text template has no markup to protect
+        autoescape=lambda name: name is None or name.endswith(".html.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "isolated": isolated,
+        "paragraph": _paragraph,
+        "capitalize_first": lambda text: text[:1].upper() + text[1:],
+        "ljust": str.ljust,
+        "rjust": str.rjust,
+    }
+    return environment
+
+
+_ENVIRONMENT = _environment()
