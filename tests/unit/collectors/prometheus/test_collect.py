@@ -330,6 +330,24 @@ def test_what_was_read_before_a_failure_has_landed_and_the_next_call_goes_on_the
         assert landed(home, table).equals(landed(tmp_path / "whole", table)), table
 
 
+def test_calls_one_after_the_other_land_what_one_call_lands(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call begins anew, and finds what it needs of the time before it in the server."""
+    with serving(filled()) as url:
+        collect(url, until=at(1000))
+        for second in (1990, 3300, 4500):
+            result = run("--url", url, "--cluster", "c", "--until", f"{at(second).isoformat()}Z")
+            assert result.exit_code == 0, result.stderr[-2000:]
+        monkeypatch.setenv("GPU_NET_HOME", str(tmp_path / "whole"))
+        collect(url)
+    for table in ("gpu_samples", "inference_usage"):
+        assert landed(home, table).equals(landed(tmp_path / "whole", table)), table
+    parts, whole = (
+        landed(where, "runs").sort("observed_at").unique("job_id", keep="last").sort("job_id").select("job_id", "ended_at")
+        for where in (home, tmp_path / "whole")
+    )
+    assert parts.equals(whole)
+
+
 def test_without_since_the_first_call_looks_a_day_back(home: Path) -> None:
     with serving(filled()) as url:
         result = run("--url", url, "--cluster", "c", "--until", f"{(START + timedelta(hours=20)).isoformat()}Z", "--chunk", "1d")
