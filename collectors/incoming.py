@@ -4,7 +4,8 @@
     incoming/<source>/<cluster>/FILE             what the source's own tool saved: `NATIVE` below names the sources
     incoming/billing/FILE                        bills
 
-Scrapes (`dcgm`, `inference`) carry their time in the name: 2026-11-01T00-00-00Z.prom.
+Scrapes (`dcgm`, `inference`) carry their time in the name: 2026-11-01T00-00-00Z.prom. What `nvidia-smi` printed lies in a
+folder that is called by the node: incoming/nvidia-smi/<cluster>/<node>/FILE.
 A file that landed moves to `incoming/done/` under the same path. One that could not be read stays where it is, is tried
 again and keeps the command failing until somebody looks. Names that begin with a dot or end in `.tmp` or `.part` are left
 alone: write under such a name and rename when the file is whole.
@@ -36,6 +37,8 @@ NATIVE = {
     "billing": ("billing",),
 }
 KINDS = ("tables", *NATIVE)
+#: sources whose text does not name its node: a folder below the cluster's does
+BY_NODE = ("nvidia-smi",)
 #: sources whose files need each other: counters, and states that a later file ends
 TOGETHER = ("kubernetes", "sonar", "dcgm", "nvidia-smi", "inference")
 
@@ -62,8 +65,8 @@ def deliveries(home: Home, kinds: Sequence[str] = KINDS) -> list[Delivery]:
             arguments = NATIVE.get(folder.name, ("import", folder.name))
             options = ("--cluster", cluster) if cluster else ()
             call = (arguments[0], *options, *arguments[1:])
-            groups = [tuple(files)] if kind in TOGETHER else [(file,) for file in files]
-            found += [Delivery(kind, call, group) for group in groups]
+            for node, group in _groups(kind, folder / (cluster or ""), files):
+                found.append(Delivery(kind, (*call, "--node", node) if node else call, group))
     return found
 
 
@@ -99,6 +102,18 @@ def _by_cluster(folder: Path) -> Iterator[tuple[str | None, list[Path]]]:
         whole = sorted(path for path in files if path.is_file() and not _is_unfinished(path))
         if whole:
             yield cluster, whole
+
+
+def _groups(kind: str, folder: Path, files: Sequence[Path]) -> Iterator[tuple[str | None, tuple[Path, ...]]]:
+    """Files that one call takes, with their node where a folder below `folder` names it."""
+    if kind not in TOGETHER:
+        yield from ((None, (file,)) for file in files)
+        return
+    by_node: dict[str | None, list[Path]] = {}
+    for file in files:
+        node = file.relative_to(folder).parts[0] if kind in BY_NODE and file.parent != folder else None
+        by_node.setdefault(node, []).append(file)
+    yield from ((node, tuple(group)) for node, group in by_node.items())
 
 
 def _is_unfinished(path: Path) -> bool:

@@ -11,7 +11,7 @@ import click
 #: the reject reason of `semantics.md` 11 for a local time that two instants share
 AMBIGUOUS_LOCAL_TIME = "ambiguous_local_time"
 
-_IN_NAME = re.compile(r"(?<!\d)(\d{4}-?\d{2}-?\d{2})[T_](\d{2})[-:]?(\d{2})[-:]?(\d{2})Z")
+IN_NAME = re.compile(r"(?<!\d)(\d{4}-?\d{2}-?\d{2})[T_](\d{2})[-:]?(\d{2})[-:]?(\d{2}(?:\.\d{1,6})?)Z")
 _REMEDY = "save it with TZ=UTC and name no zone"
 
 
@@ -46,7 +46,7 @@ def to_utc(instant: datetime, zone: ZoneInfo | None, remedy: str = _REMEDY) -> d
 
 def time_in_name(name: str) -> datetime | None:
     """The instant in a file's name, such as `sinfo-2026-11-01T00-00-00Z.txt`, naive UTC; None where there is none."""
-    match = _IN_NAME.search(name)
+    match = IN_NAME.search(name)
     if not match:
         return None
     day, *clock = match.groups()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
@@ -23,6 +22,7 @@ from collectors.dcgm.scale import in_dcgms_scale, judge
 from collectors.files import read_file
 from collectors.memory import remembering_each
 from collectors.metrics import scraping
+from collectors.times import time_in_name
 from warehouse.conform import MALFORMED, Reject
 from warehouse.content import hash_files
 from warehouse.landing import CollectionOutcome, Landing
@@ -31,8 +31,6 @@ from warehouse.landing import CollectionOutcome, Landing
 CHUNK_BYTES = 32 << 20
 #: the memory of saved scrapes, whichever files they lie in
 FILES = "files"
-
-_TIME_IN_NAME = re.compile(r"(\d{4}-?\d{2}-?\d{2})[T_](\d{2})[-:]?(\d{2})[-:]?(\d{2})(\.\d{1,6})?Z")
 
 
 @dataclass(frozen=True)
@@ -106,19 +104,6 @@ def collect(
             content=content,
             before_commit=history.save,
         )
-
-
-def time_in_name(path: Path) -> datetime | None:
-    """The UTC instant in a file's name (`2026-11-01T00-00-00Z.prom`, `node7-20261101T000000Z.prom.gz`), if it has one."""
-    match = _TIME_IN_NAME.search(path.name)
-    if match is None:
-        return None
-    day, hour, minute, second, fraction = match.groups()
-    try:
-        instant = datetime.fromisoformat(f"{day.replace('-', '')}T{hour}{minute}{second}{fraction or ''}+00:00")
-    except ValueError:
-        return None
-    return instant.astimezone(UTC).replace(tzinfo=None)
 
 
 def nodes_from(options: Sequence[str]) -> Nodes:
@@ -252,7 +237,7 @@ def _collect_files(
     interval: timedelta,
 ) -> CollectionOutcome:
     """Land saved scrapes; the same files with the same options are the same landing, whatever was landed between."""
-    known = [times[position] if times else time_in_name(path) for position, path in enumerate(files)]
+    known = [times[position] if times else time_in_name(path.name) for position, path in enumerate(files)]
     order = sorted(range(len(files)), key=lambda position: str(known[position]))
     settings = [SOURCE, str(interval), *node_options, *(str(known[position]) for position in order)]
     return collect(

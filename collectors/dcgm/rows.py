@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,6 +31,7 @@ from collectors.dcgm.schema import (
     USED,
 )
 from collectors.metrics.counters import Increase, Point, grown_within, increases
+from collectors.mig import card_slices, compute_slices, instance_profile
 from collectors.parsed import Parsed
 from warehouse.conform import Reject
 from warehouse.readings import BLANK_DOUBLE, BLANK_INT32, BLANK_INT64, RATIO_CEILING
@@ -43,9 +43,6 @@ SERIAL_LABELS = ("DCGM_FI_DEV_SERIAL", "DCGM_FI_DEV_BOARD_SERIAL")
 DRIVER_LABELS = ("DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION")
 #: a reading stands for the time since the one before it, at most this many nominal intervals (semantics 4)
 LONGEST_INTERVAL = 2.5
-#: compute slices of a card that is split: 4 on A30 and RTX PRO 6000, 7 on the others (semantics 2)
-CARD_SLICES = ((re.compile(r"\bA30\b|RTX PRO 6000"), 4), (re.compile(r"\b(A100|A800|G?H[12]00|H800|H20|G?B[123]00)"), 7))
-_PROFILE = re.compile(r"(?:\d+c\.)?((\d+)g\.\d+gb.*)")
 #: no GPU draws as much (the largest have 1.4 kW), so a counter that says so is wrong
 MOST_WATTS = 10_000
 
@@ -111,17 +108,6 @@ def to_rows(
 def model_of(labels: Mapping[str, str]) -> str | None:
     """The GPU's model, None where no label names it."""
     return _first(labels, MODEL_LABELS)
-
-
-def compute_slices(profile: str) -> int | None:
-    """GPU-instance slices of a MIG profile: 2 of `2g.10gb`, and of `1c.2g.10gb`, a part of such an instance."""
-    match = _PROFILE.fullmatch(profile)
-    return int(match.group(2)) if match else None
-
-
-def card_slices(model: str) -> int | None:
-    """Compute slices of the whole card; None for a model that is not known to be split."""
-    return next((slices for pattern, slices in CARD_SLICES if pattern.search(model)), None)
 
 
 def memory_total_bytes(values: Mapping[str, float]) -> int | None:
@@ -248,13 +234,13 @@ def _layout_changes(readings: Iterable[Reading], history: History, target: Calla
 def _description(reading: Reading) -> dict[str, Any]:
     labels = reading.labels
     model = model_of(labels)
-    match = _PROFILE.fullmatch(labels.get("GPU_I_PROFILE", "")) if reading.slot.slot_uuid else None
+    profile = instance_profile(labels.get("GPU_I_PROFILE", "")) if reading.slot.slot_uuid else None
     limit = next((value for name in POWER_LIMITS if (value := _good(reading.values.get(name))) is not None), None)
     return {
         "gpu_model": model,
-        "mig_profile": match.group(1) if match else None,
-        "compute_slices": int(match.group(2)) if match else None,
-        "card_slices": card_slices(model) if match and model else None,
+        "mig_profile": profile,
+        "compute_slices": compute_slices(profile) if profile else None,
+        "card_slices": card_slices(model) if profile and model else None,
         "serial": _first(labels, SERIAL_LABELS),
         "driver_version": _first(labels, DRIVER_LABELS),
         "power_limit_watts": limit,

@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from collectors.inference.schema import KNOWN, NIM_NAMES, PREFIXES
+from collectors.times import IN_NAME
 
-_TIME_IN_NAME = re.compile(r"[-_.]?(?<!\d)\d{4}-?\d{2}-?\d{2}[T_]\d{2}[-:]?\d{2}[-:]?\d{2}Z")
 _ENDING = re.compile(r"(\.(prom|txt|metrics|text|log|gz))+$")
 _SUFFIXES = ("_bucket", "_sum", "_count", "_created")
 
@@ -68,4 +68,4 @@ def server_in_name(path: Path) -> str:
 
     A file that is called by its time alone is of the server that its folder is called by.
     """
-    return _ENDING.sub("", _TIME_IN_NAME.sub("", path.name)).strip("-_.") or path.resolve().parent.name or "unknown"
+    return _ENDING.sub("", IN_NAME.sub("", path.name)).strip("-_.") or path.resolve().parent.name or "unknown"

@@ -94,3 +94,15 @@ def test_a_folder_of_an_unknown_name_is_a_usage_error_that_lists_the_known_ones(
     assert result.exit_code == 2
     assert "nodez" in result.output
     assert "node_samples" in result.output
+
+
+def test_a_folder_below_the_cluster_names_the_node_of_what_nvidia_smi_printed(incoming: Path) -> None:
+    for node in ("n1", "n2"):
+        drop(incoming / "nvidia-smi" / "c1" / node / "gpus.csv", "timestamp,uuid\n")
+    drop(incoming / "nvidia-smi" / "c1" / "loose.csv", "timestamp,uuid\n")
+    found = deliveries(Home.from_environment().create(), ["nvidia-smi"])
+    assert sorted((delivery.arguments[3:], len(delivery.files)) for delivery in found) == [
+        ((), 1),
+        (("--node", "n1"), 1),
+        (("--node", "n2"), 1),
+    ]

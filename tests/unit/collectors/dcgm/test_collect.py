@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 
 import collectors.http
 from collectors.command import utc_now
-from collectors.dcgm.collect import dcgm, time_in_name
+from collectors.dcgm.collect import dcgm
+from collectors.times import time_in_name
 from tests.unit.collectors.dcgm.scrapes import SLICE, SM, WHOLE, scrape
 
 
@@ -48,9 +49,9 @@ def test_the_time_may_stand_in_the_files_name(home: Path, tmp_path: Path) -> Non
     files = [save(tmp_path, f"2026-11-01T00-0{minute}-00Z.prom", scrape({SM: 0.1 * minute})) for minute in (2, 1)]
     assert run(*files, "--cluster", "c").exit_code == 0
     assert samples(home)["sm_active_ratio"].to_list() == [0.1, 0.2]
-    assert time_in_name(Path("node7-20261101T000130Z.prom.gz")) == datetime(2026, 11, 1, 0, 1, 30)
-    assert time_in_name(Path("2026-11-01T00-00-00.prom")) is None
-    assert time_in_name(Path("2026-13-01T00-00-00Z.prom")) is None
+    assert time_in_name("node7-20261101T000130Z.prom.gz") == datetime(2026, 11, 1, 0, 1, 30)
+    assert time_in_name("2026-11-01T00-00-00.prom") is None
+    assert time_in_name("2026-13-01T00-00-00Z.prom") is None
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.dcgm.parse import parse_scrape
-from collectors.dcgm.rows import card_slices, compute_slices, to_rows
+from collectors.dcgm.rows import to_rows
 from collectors.metrics.counters import grown_within, increases
+from collectors.mig import card_slices, compute_slices
 from tests.unit.collectors.dcgm.scrapes import ENERGY, GRAPHICS, SLICE, SM, UTIL, WHOLE, scrape
 from warehouse.conform import conform
 from warehouse.landing_shape import TABLES
