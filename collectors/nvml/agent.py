@@ -136,6 +136,9 @@ class Agent:
                     self._note(f"GPU {message['index']}: XID {xid} before {text_of(message['at'])}")
             elif "fleet" in message:
                 self._fleet.open(message["fleet"], message["skipped"])
+                for device in self._fleet.devices.values():
+                    if not device.is_listed:
+                        self._note(f"{device.uuid}: the driver does not list it any more; it counts as lost")
             elif "note" in message:
                 self._note(message["note"])
         known = [(device.uuid, device.index, device.described, device.is_lost) for device in self._fleet.devices.values()]
@@ -168,7 +171,7 @@ class Agent:
         if self._spool is not None and self._told_at is not None:
             self._end_spool(self._told_at)
             self._lander.plan()
-            since = min(since, self._told_at) if self._told_at < at else since
+            since = self._told_at if self._told_at < at else since
         header: dict[str, Any] = {"cluster": self.settings.cluster, "node": self.settings.node, "from": text_of(since)}
         header |= {"interval_ms": self.settings.interval_ms, "driver": self._readers.driver}
         self._spool, self._stretch = spool.Spool(self._folder, header), stretch

@@ -36,7 +36,11 @@ class Device:
     xids: dict[str, list[int]] = field(default_factory=dict)
     read_at: int = 0
     is_lost: bool = False
-    detail: str = ""
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the driver still lists it."""
+        return self.index >= 0
 
 
 class Fleet:
@@ -60,7 +64,7 @@ class Fleet:
             self.devices[uuid].index = index
         for device in self.devices.values():
             if device.uuid in known and device.uuid not in opened.values() and device.uuid not in matched.values():
-                device.index, device.detail = -1, "the driver does not list it any more"
+                device.index = -1
 
     def begin(self, at: int) -> None:
         """Count the time of every slot from `at` on, at which all of them were read."""
@@ -76,7 +80,6 @@ class Fleet:
             if device is None:
                 self.nameless[index] = message["detail"]
                 return
-            device.detail = message["detail"]
             self._note_xids(device, message["xids"])
             yield from self._lose(device, at)
             return
@@ -100,7 +103,7 @@ class Fleet:
             for timeline in device.slots.values():
                 if stepped_ms:
                     timeline.step_clock(stepped_ms)
-            if device.index < 0:
+            if not device.is_listed:
                 if at - device.read_at > VANISHED_MS:
                     del self.devices[device.uuid]
                 else:
@@ -136,8 +139,7 @@ class Fleet:
         device = self.devices.get(uuid)
         if device is None:
             device = self.devices[uuid] = Device(uuid, index)
-        if device.index != index:
-            device.index = index
+        device.index = index
         return device
 
     def _note_xids(self, device: Device, xids: list[int]) -> None:
@@ -198,7 +200,7 @@ class Fleet:
 
     def _place(self, device: Device) -> dict[str, Any]:
         place: dict[str, Any] = {"gpu_uuid": device.uuid, "pci_bus_id": device.described.get("pci_bus_id")}
-        return place | ({"gpu_index": device.index} if device.index >= 0 else {})
+        return place | ({"gpu_index": device.index} if device.is_listed else {})
 
     def _count(self, device: Device, message: Mapping[str, Any], at: int) -> None:
         for column, value in message["counters"].items():
