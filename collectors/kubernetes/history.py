@@ -112,7 +112,7 @@ class History:
                     # this time the nodes could not be read: what they told before still stands
                     rows.run.update({name: known.row[name] for name in TOLD_BY_NODES})
                     rows.gpus.clear()
-                elif rows.run["gpu_count"]:
+                elif rows.run["gpu_count"] and rows.run["share_ratio"] is None and rows.run["mig_profile"] is None:
                     self.pods_without_node += 1
             is_news = known is None or known.row != rows.run or known.landed_at.date() < snapshot.at.date()
             if is_news or not self.only_changes:
