@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
+from collectors.mig import instance_profile
 from collectors.nvml import gpm, processes
 from collectors.nvml.driver import DeviceLostError, Events, Missing, nvml, query, text
 from collectors.nvml.schema import CARD_CALLS, COUNTERS, ENERGY, GPM_METRICS, SLOW_CALLS, Call
@@ -43,11 +45,16 @@ class Values:
 
 @dataclass(frozen=True)
 class Slot:
-    """The whole card (`uuid` None) or one MIG instance of it, with the handle that its memory and processes are asked of."""
+    """The whole card (`uuid` None) or one GPU instance of it, with the handle that its memory is asked of.
+
+    Compute instances divide a GPU instance; its UUID is that of the first of them, and `parts` are the handles of all,
+    each of which tells its own processes.
+    """
 
     uuid: str | None
     handle: Any
     instance_id: int | None = None
+    parts: tuple[Any, ...] = ()
 
     @property
     def key(self) -> SlotKey:
@@ -125,16 +132,19 @@ class Card:
         """The MIG instances where the card is split, else the card."""
         mode = query("nvmlDeviceGetMigMode", self._handle)
         if isinstance(mode, Missing) or mode[0] != nvml.NVML_DEVICE_MIG_ENABLE:
-            return [Slot(None, self._handle)]
+            return [Slot(None, self._handle, parts=(self._handle,))]
         count = query("nvmlDeviceGetMaxMigDeviceCount", self._handle)
-        found = []
+        found: dict[Any, Slot] = {}
         for position in range(0 if isinstance(count, Missing) else count):
             handle = query("nvmlDeviceGetMigDeviceHandleByIndex", self._handle, position)
             uuid = None if isinstance(handle, Missing) else text(query("nvmlDeviceGetUUID", handle))
             if uuid:
                 instance = query("nvmlDeviceGetGpuInstanceId", handle)
-                found.append(Slot(uuid, handle, None if isinstance(instance, Missing) else instance))
-        return found or [Slot(None, self._handle)]
+                number = None if isinstance(instance, Missing) else instance
+                # what the scheduler hands out is the GPU instance (semantics 2)
+                first = found.setdefault(uuid if number is None else number, Slot(uuid, handle, number))
+                found[uuid if number is None else number] = replace(first, parts=(*first.parts, handle))
+        return list(found.values()) or [Slot(None, self._handle, parts=(self._handle,))]
 
     def _describe(self, slots: list[Slot]) -> dict[str, Any]:
         self._slow = Values()
@@ -144,7 +154,6 @@ class Card:
         if isinstance(limit, Missing):
             limit = query("nvmlDeviceGetPowerManagementLimit", self._handle)
         pci = query("nvmlDeviceGetPciInfo", self._handle)
-        sharers = [slot.instance_id for slot in slots]
         return {
             "gpu_model": text(query("nvmlDeviceGetName", self._handle)) or "unknown",
             "serial": text(query("nvmlDeviceGetSerial", self._handle)),
@@ -152,22 +161,19 @@ class Card:
             "driver_version": self._driver,
             "power_limit_watts": None if isinstance(limit, Missing) else limit / 1000,
             "sm_clock_max_mhz": self._slow.values.get("sm_clock_max_mhz"),
-            "slots": [self._describe_slot(slot, sharers.count(slot.instance_id)) for slot in slots],
+            "slots": [self._describe_slot(slot) for slot in slots],
         }
 
-    def _describe_slot(self, slot: Slot, sharers: int) -> dict[str, Any]:
+    def _describe_slot(self, slot: Slot) -> dict[str, Any]:
         _, total = self._memory(slot.handle)
         described = {"uuid": slot.uuid, "memory_total_bytes": None if isinstance(total, Missing) else total}
         if slot.uuid is None:
             return described
         attributes = query("nvmlDeviceGetAttributes_v2", slot.handle)
         profile = _PROFILE.search(text(query("nvmlDeviceGetName", slot.handle)) or "")
-        slices = None
-        if not isinstance(attributes, Missing):
-            # compute instances that share a GPU instance have their own part of it each, else they would be counted twice
-            slices = attributes.computeInstanceSliceCount if sharers > 1 else attributes.gpuInstanceSliceCount
+        slices = None if isinstance(attributes, Missing) else attributes.gpuInstanceSliceCount
         return described | {
-            "mig_profile": profile.group(1) if profile else None,
+            "mig_profile": instance_profile(profile.group(1)) if profile else None,
             "compute_slices": slices or None,
             "card_slices": self._card_slices(),
         }
@@ -281,8 +287,9 @@ class Card:
     def _processes(self, slot: Slot) -> list[dict[str, Any]]:
         """Who computes on the slot, with their memory and, on a whole card, their share of the SMs lately."""
         held: dict[int, dict[str, Any]] = {}
-        for function in ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetMPSComputeRunningProcesses_v3"):
-            answer = query(function, slot.handle)
+        calls = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetMPSComputeRunningProcesses_v3")
+        for part, function in product(slot.parts, calls):
+            answer = query(function, part)
             for process in [] if isinstance(answer, Missing) else answer:
                 row = {"slot_uuid": slot.uuid, "pid": process.pid, "memory_used_bytes": process.usedGpuMemory}
                 held.setdefault(process.pid, row)

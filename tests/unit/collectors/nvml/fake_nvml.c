@@ -9,7 +9,8 @@
  *   samples 0|1                nvmlDeviceGetSamples is there (1)
  *   unit N                     what one percent is in those samples (1)
  *   util INDEX PERCENT         both utilisation calls; GPM's SM activity is half of it, graphics as much
- *   mig INDEX SLICES:GB …      split in instances, all others are whole (an empty list: split, without an instance)
+ *   mig INDEX SLICES:GB …      split in instances, all others are whole (an empty list: split, without an instance);
+ *                              +SLICES:GB is one more compute instance of the GPU instance before
  *   slices N                   compute slices of a card (7)
  *   error INDEX CODE FUNCTION  what a call to the GPU returns; `*` for every function
  *   hang INDEX FUNCTION        the call never returns
@@ -41,7 +42,7 @@ typedef struct { int gpu, code; long long at; } Xid;
 
 static struct {
     int gpus, count, driver, gpm, samples, unit, slices;
-    int util[GPUS], split[GPUS], instances[GPUS], mig_slices[GPUS][SLOTS], mig_gb[GPUS][SLOTS];
+    int util[GPUS], split[GPUS], instances[GPUS], mig_slices[GPUS][SLOTS], mig_gb[GPUS][SLOTS], mig_owner[GPUS][SLOTS];
     long long energy_since[GPUS];
     Rule rules[RULES];
     Process processes[RULES];
@@ -85,6 +86,8 @@ static void read_line(char *line) {
         char *rest = line + offset;
         while (sscanf(rest, " %d:%d%n", &a, &b, &offset) == 2) {
             int position = state.instances[gpu]++;
+            int is_part = position > 0 && memchr(rest, '+', offset) != NULL;
+            state.mig_owner[gpu][position] = is_part ? state.mig_owner[gpu][position - 1] : position;
             state.mig_slices[gpu][position] = a;
             state.mig_gb[gpu][position] = b;
             rest += offset;
@@ -172,7 +175,7 @@ int nvmlDeviceGetMigDeviceHandleByIndex(Device *d, unsigned index, Device **mig)
     *mig = &devices[d->gpu][index + 1];
     return OK;
 }
-int nvmlDeviceGetGpuInstanceId(Device *d, unsigned *id) { BEGIN(d); *id = 20 + d->slot; return d->slot < 0 ? NOT_SUPPORTED : OK; }
+int nvmlDeviceGetGpuInstanceId(Device *d, unsigned *id) { BEGIN(d); *id = 20 + (d->slot < 0 ? 0 : state.mig_owner[d->gpu][d->slot]); return d->slot < 0 ? NOT_SUPPORTED : OK; }
 
 typedef struct { unsigned sm, ce, dec, enc, jpeg, ofa, gpu_slices, compute_slices; unsigned long long mb; } Attributes;
 int nvmlDeviceGetAttributes_v2(Device *d, Attributes *a) {
