@@ -147,14 +147,6 @@ def _in_one_scale(readings: Sequence[Reading], history: History, targets: Mappin
 @click.argument("files", nargs=-1, type=command.FILES)
 @scraping.scraping_options
 @click.option(
-    "--at",
-    "times",
-    multiple=True,
-    type=command.INSTANT,
-    help="When a file was scraped, once per file in their order. Not needed where the lines carry their own time (which "
-    "then stands), or the file's name says it: 2026-11-01T00-00-00Z.prom. An address is read now.",
-)
-@click.option(
     "--interval",
     "interval_seconds",
     type=click.FloatRange(0.1, 86_400),
@@ -188,14 +180,7 @@ def dcgm(
     What counters grew by since the scrape before is known from call to call.
     """
     cluster = command.require_cluster(cluster)
-    if bool(files) == bool(urls):
-        raise click.UsageError("give saved scrapes (FILE…) or --url URL")
-    if urls and times:
-        raise click.UsageError("an address is read now; --at is for files")
-    if files and duration_seconds is not None:
-        raise click.UsageError("--for is for addresses, which are read again and again")
-    if times and len(times) != len(files):
-        raise click.UsageError(f"{len(times)} times for {len(files)} scrapes; give --at once for each, in their order")
+    scraping.check_usage(files, urls, times, duration_seconds)
     nodes, interval = nodes_from(node_options), timedelta(seconds=interval_seconds)
     with command.source(SOURCE, cluster=cluster, inputs=files):
         try:

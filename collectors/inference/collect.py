@@ -165,14 +165,6 @@ def _server_of(url: str) -> str:
 @click.argument("files", nargs=-1, type=command.FILES)
 @scraping.scraping_options
 @click.option(
-    "--at",
-    "times",
-    multiple=True,
-    type=command.INSTANT,
-    help="When a file was scraped, once per file in their order. Not needed where the lines carry their own time (which "
-    "then stands), or the file's name says it: vllm-a-2026-11-01T00-00-00Z.prom. An address is read now.",
-)
-@click.option(
     "--interval",
     "interval_seconds",
     type=click.FloatRange(0.001, 86_400),
@@ -223,12 +215,7 @@ def inference(
     Counters become what they grew by since the reading before, of this call or an earlier one, across restarts.
     """
     cluster = command.require_cluster(cluster)
-    if bool(files) == bool(urls):
-        raise click.UsageError("give saved scrapes (FILE…) or --url URL")
-    if times and len(times) != len(files):
-        raise click.UsageError(f"{len(times)} times for {len(files)} files; give --at once for each, in their order")
-    if duration_seconds is not None and not urls:
-        raise click.UsageError("--for is for --url: saved scrapes are read once")
+    scraping.check_usage(files, urls, times, duration_seconds)
     if server and len(urls) > 1:
         raise click.UsageError("--server names one server; leave it out for several addresses, or read them one by one")
     given = Given(cluster, node, workload, namespace, model, job_id, kv_bytes_per_token)

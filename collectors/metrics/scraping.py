@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -54,8 +55,16 @@ class Batch:
 
 
 def scraping_options(decorated: Command) -> Command:
-    """`--url` (as `urls`) and `--for` (as `duration_seconds`), for a command that scrapes."""
+    """`--url` (as `urls`), `--for` (as `duration_seconds`) and `--at` (as `times`), for a command that reads FILES or scrapes."""
     for option in (
+        click.option(
+            "--at",
+            "times",
+            multiple=True,
+            type=command.INSTANT,
+            help="When a file was scraped, once per file in their order. Not needed where the lines carry their own time "
+            "(which then stands), or the file's name says it: node7-2026-11-01T00-00-00Z.prom. An address is read now.",
+        ),
         click.option(
             "--for",
             "duration_seconds",
@@ -67,6 +76,18 @@ def scraping_options(decorated: Command) -> Command:
     ):
         decorated = option(decorated)
     return decorated
+
+
+def check_usage(files: Sequence[Path], urls: Sequence[str], times: Sequence[datetime], duration_seconds: float | None) -> None:
+    """A usage error where the options of `scraping_options` and the files contradict each other."""
+    if bool(files) == bool(urls):
+        raise click.UsageError("give saved scrapes (FILE…) or --url URL")
+    if urls and times:
+        raise click.UsageError("an address is read now; --at is for files")
+    if files and duration_seconds is not None:
+        raise click.UsageError("--for is for addresses, which are read again and again")
+    if times and len(times) != len(files):
+        raise click.UsageError(f"{len(times)} times for {len(files)} files; give --at once for each, in their order")
 
 
 @dataclass(frozen=True)
