@@ -27,13 +27,14 @@ def add_evidence(fleet: Fleet, cards: Sequence[Card], start: int, end: int, seed
     for row in fleet.first["runs"]:
         if row.get("started_at"):
             runs.setdefault(row["job_id"], []).append(row)
-    held = fleet.first.setdefault("run_gpus", [])
+    held = fleet.first.get("run_gpus", [])
     exact = {row["job_id"]: row for row in held}
     for job_id, rows in runs.items():
         if job_id in exact:
             _blur(dice, rows, exact[job_id])
         else:
             _tell_of_pool(dice, fleet, rows, cards)
+    _show_processes(dice, fleet, runs, cards, start, end)
     if dice.random() < 0.3:
         _forget_pods(dice, fleet, cards, start, end)
 
@@ -85,15 +86,36 @@ def _tell_of_pool(dice: random.Random, fleet: Fleet, rows: Sequence[Row], cards:
             told["share_ratio"] = share
 
 
+def _show_processes(
+    dice: random.Random, fleet: Fleet, runs: Mapping[str, Sequence[Row]], cards: Sequence[Card], start: int, end: int
+) -> None:
+    """Processes on cards of the runs' nodes, most of them with the job they belong to."""
+    for number, (job_id, rows) in enumerate(runs.items()):
+        mates = [card for card in cards if card.node == rows[0]["node_list"]]
+        if dice.random() < 0.6 or not mates:
+            continue
+        for card in dice.sample(mates, min(len(mates), dice.choice((1, 1, 2)))):
+            for _ in range(dice.choice((1, 3, 8))):
+                fleet.add(
+                    "gpu_processes",
+                    node=card.node,
+                    gpu_uuid=card.gpu,
+                    slot_uuid=dice.choice(card.slots) if card.slots else None,
+                    pid=1000 + number,
+                    seen_at=stamp(dice.randrange(start, end)),
+                    job_id=job_id if dice.random() < 0.9 else None,
+                )
+
+
 def _forget_pods(dice: random.Random, fleet: Fleet, cards: Sequence[Card], start: int, end: int) -> None:
     """A cluster of which only Slurm is told: what else there is are pods that labels name."""
     for row in fleet.first["runs"]:
         # a name of its own keeps each job a workload of its own
         row["scheduler"], row["owner_kind"], row["owner_name"] = "slurm", "", row["job_id"]
-    for row in fleet.first["run_gpus"]:
+    for row in fleet.first.get("run_gpus", []):
         if "/" in row["job_id"]:
             row["job_id"] = row["job_id"].split("/", 1)[1]
-    taken = {row.get("gpu_uuid") for row in fleet.first["run_gpus"]}
+    taken = {row.get("gpu_uuid") for row in fleet.first.get("run_gpus", [])}
     for card in cards:
         if card.gpu not in taken:
             for slot in card.slots or (None,):

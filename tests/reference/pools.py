@@ -10,13 +10,14 @@ from fractions import Fraction
 
 from tests.reference.activity import Minute
 from tests.reference.capacity import Device
-from tests.reference.holders import Hold, PoolHold, pool_members
+from tests.reference.holders import Hold, PoolHold, held_spans, pool_members
 from tests.reference.intervals import Span, common, holds, united, without
 from tests.reference.world import GIB, HOUR_US, MINUTE_US, World
 
 IDLE = 0.05  # idle_activity_ratio
-#: compute slices of a card that can be cut into instances
-CARD_SLICES = 7
+#: compute slices of a card that can be cut into instances, and of an A30, whose profiles no other card has
+CARD_SLICES, A30_SLICES = 7, 4
+A30_PROFILES = frozenset({"1g.6gb", "2g.12gb", "4g.24gb"})
 PROFILE = re.compile(r"(?:(\d+)c\.)?((\d+)g\.\d+gb)")
 
 
@@ -91,7 +92,7 @@ def _placed(known: Mapping[str, Device], hold: PoolHold, inventory: Mapping[str,
     having = united(span for device in here if profile in device.profiles for span in inventory[device.gpu])
     span = [(hold.start, hold.end)]
     slots = [replace(hold, start=start, end=end) for start, end in common(span, having)]
-    fraction = Fraction(slices, CARD_SLICES)
+    fraction = Fraction(slices, A30_SLICES if profile in A30_PROFILES else CARD_SLICES)
     rest = without(span, having)
     return slots + [replace(hold, start=start, end=end, profile=None, count=hold.count * fraction) for start, end in rest]
 
@@ -145,8 +146,7 @@ def _stretches(pool: Sequence[PoolHold], free: Free) -> list[Stretch]:
 
 
 def _given(world: World, known: Mapping[str, Device], stretch: Stretch, profiles: set[str], minutes: Minutes) -> list[Hold]:
-    """The units in the order in which they are given, each to all holders in proportion, until all have theirs."""
-    wanted = sum(stretch.holders.values(), Fraction(0))
+    """Units of which processes tell whose they are; the others in their order, each to all in proportion."""
     is_shared_only = set(stretch.holders) == stretch.shared
 
     def order(unit: Unit) -> tuple[object, ...]:
@@ -157,17 +157,54 @@ def _given(world: World, known: Mapping[str, Device], stretch: Stretch, profiles
         first = (stretch.offer[unit] == 1) == is_shared_only
         return (first, is_partitioned + is_claimed, *_rank(world, device, unit, stretch.start, stretch.end, minutes))
 
-    given: list[Hold] = []
+    given, left, offer = _by_process(world, stretch)
+    wanted = sum(left.values(), Fraction(0))
     before = Fraction(0)
-    for unit in sorted(stretch.offer, key=order):
-        part = min(stretch.offer[unit], max(Fraction(0), wanted - before))
-        before += stretch.offer[unit]
+    for unit in sorted((unit for unit, part in offer.items() if part), key=order):
+        part = min(offer[unit], max(Fraction(0), wanted - before))
+        before += offer[unit]
         given += [
             Hold(run_id, unit.gpu, unit.slot, stretch.start, stretch.end, part * count / wanted, bool(stretch.shared))
-            for run_id, count in stretch.holders.items()
-            if part > 0
+            for run_id, count in left.items()
+            if part * count > 0
         ]
     return given
+
+
+def _by_process(world: World, stretch: Stretch) -> tuple[list[Hold], dict[str, Fraction], dict[Unit, Fraction]]:
+    """Units on which a holder's processes were seen within the hour are its own; and what is left of claims and units.
+
+    Processes are evidence of a run on no more units than it asks for; those of several runs on one unit only where they ask
+    for shares that fit, else they contradict each other.
+    """
+    hour = stretch.start - stretch.start % HOUR_US
+    runs = {run.run_id: run for run in world.runs}
+    spans = held_spans(world)
+    seen: dict[str, set[Unit]] = {}
+    for process in world.processes:
+        for unit in stretch.offer:
+            if process.gpu != unit.gpu or not hour <= process.at < hour + HOUR_US:
+                continue
+            if unit.slot and process.slot not in (None, unit.slot):
+                continue
+            for run_id in stretch.holders:
+                start, end = spans[run_id]
+                if process.job == runs[run_id].job_id and start <= process.at < end:
+                    seen.setdefault(run_id, set()).add(unit)
+    given: list[Hold] = []
+    left, offer = dict(stretch.holders), dict(stretch.offer)
+    for unit in stretch.offer:
+        mine = [run_id for run_id, units in seen.items() if unit in units]
+        parts = {run_id: min(Fraction(1), stretch.holders[run_id] / len(seen[run_id])) for run_id in mine}
+        fits = sum(parts.values(), Fraction(0)) <= stretch.offer[unit]
+        one = len(mine) == 1 and mine[0] not in stretch.shared and len(seen[mine[0]]) <= stretch.holders[mine[0]]
+        if not mine or not fits or not (set(mine) <= stretch.shared or one):
+            continue
+        for run_id, part in parts.items():
+            given.append(Hold(run_id, unit.gpu, unit.slot, stretch.start, stretch.end, part, run_id in stretch.shared))
+            left[run_id] -= part
+            offer[unit] -= part
+    return given, {run_id: count for run_id, count in left.items() if count}, offer
 
 
 def between(edges: Iterable[int]) -> list[Span]:

@@ -1,5 +1,6 @@
 -- Node pools: stretches, within an hour, in which neither what a pool has to hand out nor its holders change, and its
--- units (devices, or slots of a MIG profile) in the order in which they are given (semantics 3).
+-- units (devices, or slots of a MIG profile) in the order in which they are given (semantics 3). A unit on which processes
+-- of one holder were seen within the hour is that holder's, as far as it asks; the rest is given to all in proportion.
 
 {% set overlap_us = microseconds_between(
     'greatest(minutes.bucket_start_at, candidates.started_at)',
@@ -28,7 +29,20 @@ states as (
 
 processes as (
 
-    select * from {{ ref('stg_landing__gpu_processes') }}
+    select
+        cluster,
+        gpu_uuid,
+        slot_uuid,
+        seen_at,
+        coalesce(job_id, pod_uid) as job_id
+
+    from {{ ref('stg_landing__gpu_processes') }}
+
+),
+
+runs as (
+
+    select * from {{ ref('int_runs') }}
 
 ),
 
@@ -260,6 +274,171 @@ candidates as (
 
 ),
 
+process_sightings as (
+
+    select
+        candidates.cluster,
+        candidates.node,
+        candidates.pool,
+        candidates.hour_start_at,
+        candidates.started_at,
+        candidates.gpu_id,
+        candidates.slot_id,
+        candidates.free_share,
+        processes.job_id,
+        min(processes.seen_at) as first_seen_at,
+        max(processes.seen_at) as last_seen_at,
+        bool_or(
+            processes.seen_at >= candidates.started_at and processes.seen_at < candidates.ended_at
+        ) as is_in_stretch
+
+    from candidates
+    inner join processes
+        on
+            candidates.cluster = processes.cluster
+            and candidates.gpu_id = processes.gpu_uuid
+            and (candidates.slot_id is null or coalesce(processes.slot_uuid, candidates.slot_id) = candidates.slot_id)
+            and processes.seen_at >= candidates.hour_start_at
+            and processes.seen_at < candidates.hour_start_at + interval 1 hour
+    group by
+        candidates.cluster, candidates.node, candidates.pool, candidates.hour_start_at, candidates.started_at,
+        candidates.gpu_id, candidates.slot_id, candidates.free_share, processes.job_id
+
+),
+
+-- whose processes were seen on which unit, and on how many
+seen_on as (
+
+    select
+        process_sightings.*,
+        holders.run_id,
+        holders.unit_count,
+        holders.is_shared,
+        count(*) over (
+            partition by holders.cluster, holders.node, holders.pool, holders.started_at, holders.run_id
+        ) as seen_count,
+        count(*) over (
+            partition by
+                holders.cluster, holders.node, holders.pool, holders.started_at, process_sightings.gpu_id,
+                process_sightings.slot_id
+        ) as run_count,
+        bool_and(holders.is_shared) over (
+            partition by
+                holders.cluster, holders.node, holders.pool, holders.started_at, process_sightings.gpu_id,
+                process_sightings.slot_id
+        ) as is_shared_only
+
+    from process_sightings
+    inner join holders
+        on
+            process_sightings.cluster = holders.cluster
+            and process_sightings.node = holders.node
+            and process_sightings.pool = holders.pool
+            and process_sightings.hour_start_at = holders.hour_start_at
+            and process_sightings.started_at = holders.started_at
+    inner join runs
+        on
+            holders.run_id = runs.run_id
+            and process_sightings.job_id = runs.job_id
+            and process_sightings.last_seen_at >= runs.held_from_at
+            and process_sightings.first_seen_at < runs.held_until_at
+
+),
+
+-- processes are evidence of a run on no more units than it asks for; those of several runs on one unit only where they
+-- ask for shares that fit, else they contradict each other
+named as (
+
+    select *
+    from (
+        select
+            seen_on.*,
+            least(1.0, unit_count / seen_count) as part,
+            sum(least(1.0, unit_count / seen_count)) over (
+                partition by cluster, node, pool, started_at, gpu_id, slot_id
+            ) as unit_part
+        from seen_on
+    ) as summed
+    where
+        unit_part <= free_share + 1e-9
+        and (is_shared_only or (run_count = 1 and not is_shared and seen_count <= unit_count + 1e-9))
+
+),
+
+named_of_units as (
+
+    select
+        cluster,
+        node,
+        pool,
+        started_at,
+        gpu_id,
+        slot_id,
+        sum(part) as named_share
+
+    from named
+    group by cluster, node, pool, started_at, gpu_id, slot_id
+
+),
+
+holders_left as (
+
+    select
+        holders.cluster,
+        holders.node,
+        holders.pool,
+        holders.hour_start_at,
+        holders.started_at,
+        holders.run_id,
+        holders.unit_count - coalesce(sum(named.part), 0.0) as unit_count
+
+    from holders
+    left join named
+        on
+            holders.cluster = named.cluster
+            and holders.node = named.node
+            and holders.pool = named.pool
+            and holders.started_at = named.started_at
+            and holders.run_id = named.run_id
+    group by
+        holders.cluster, holders.node, holders.pool, holders.hour_start_at, holders.started_at, holders.run_id,
+        holders.unit_count
+
+),
+
+claimed_left as (
+
+    select
+        cluster,
+        node,
+        pool,
+        started_at,
+        sum(unit_count) as claimed_count
+
+    from holders_left
+    where unit_count > 1e-9
+    group by cluster, node, pool, started_at
+
+),
+
+candidates_left as (
+
+    select
+        candidates.* exclude (free_share),
+        candidates.free_share - coalesce(named_of_units.named_share, 0.0) as free_share
+
+    from candidates
+    left join named_of_units
+        on
+            candidates.cluster = named_of_units.cluster
+            and candidates.node = named_of_units.node
+            and candidates.pool = named_of_units.pool
+            and candidates.started_at = named_of_units.started_at
+            and candidates.gpu_id = named_of_units.gpu_id
+            and candidates.slot_id is not distinct from named_of_units.slot_id
+
+),
+
 activity as (
 
     select
@@ -294,27 +473,21 @@ activity as (
 with_processes as (
 
     select distinct
-        candidates.cluster,
-        candidates.pool,
-        candidates.gpu_id,
-        candidates.slot_id,
-        candidates.started_at
+        cluster,
+        pool,
+        gpu_id,
+        slot_id,
+        started_at
 
-    from candidates
-    inner join processes
-        on
-            candidates.cluster = processes.cluster
-            and candidates.gpu_id = processes.gpu_uuid
-            and (candidates.slot_id is null or coalesce(processes.slot_uuid, candidates.slot_id) = candidates.slot_id)
-            and processes.seen_at >= candidates.started_at
-            and processes.seen_at < candidates.ended_at
+    from process_sightings
+    where is_in_stretch
 
 ),
 
 shown as (
 
     select
-        candidates.*,
+        candidates_left.*,
         activity.activity,
         activity.memory_bytes,
         case
@@ -327,21 +500,22 @@ shown as (
             else 4
         end as evidence
 
-    from candidates
+    from candidates_left
     left join activity
         on
-            candidates.cluster = activity.cluster
-            and candidates.pool = activity.pool
-            and candidates.gpu_id = activity.gpu_id
-            and candidates.slot_id is not distinct from activity.slot_id
-            and candidates.started_at = activity.started_at
+            candidates_left.cluster = activity.cluster
+            and candidates_left.pool = activity.pool
+            and candidates_left.gpu_id = activity.gpu_id
+            and candidates_left.slot_id is not distinct from activity.slot_id
+            and candidates_left.started_at = activity.started_at
     left join with_processes
         on
-            candidates.cluster = with_processes.cluster
-            and candidates.pool = with_processes.pool
-            and candidates.gpu_id = with_processes.gpu_id
-            and candidates.slot_id is not distinct from with_processes.slot_id
-            and candidates.started_at = with_processes.started_at
+            candidates_left.cluster = with_processes.cluster
+            and candidates_left.pool = with_processes.pool
+            and candidates_left.gpu_id = with_processes.gpu_id
+            and candidates_left.slot_id is not distinct from with_processes.slot_id
+            and candidates_left.started_at = with_processes.started_at
+    where candidates_left.free_share > 1e-9
 
 ),
 
@@ -466,11 +640,12 @@ given as (
         filled.slot_id,
         filled.is_implied,
         stretches.is_shared,
-        holders.run_id,
-        stretches.claimed_count > filled.offered_count + 1e-9 as is_over_allocated,
+        holders_left.run_id,
+        claimed_left.claimed_count > filled.offered_count + 1e-9 as is_over_allocated,
         -- the unit's part that is held, times the holder's part of what all hold
-        holders.unit_count / stretches.claimed_count
-        * greatest(0.0, least(filled.free_share, stretches.claimed_count - filled.given_before_count)) as share
+        holders_left.unit_count / claimed_left.claimed_count
+        * greatest(0.0, least(filled.free_share, claimed_left.claimed_count - filled.given_before_count)) as share,
+        'node_pool' as assignment_method
 
     from filled
     inner join stretches
@@ -479,13 +654,44 @@ given as (
             and filled.node = stretches.node
             and filled.pool = stretches.pool
             and filled.started_at = stretches.started_at
-    inner join holders
+    inner join claimed_left
         on
-            filled.cluster = holders.cluster
-            and filled.node = holders.node
-            and filled.pool = holders.pool
-            and filled.hour_start_at = holders.hour_start_at
-            and filled.started_at = holders.started_at
+            filled.cluster = claimed_left.cluster
+            and filled.node = claimed_left.node
+            and filled.pool = claimed_left.pool
+            and filled.started_at = claimed_left.started_at
+    inner join holders_left
+        on
+            filled.cluster = holders_left.cluster
+            and filled.node = holders_left.node
+            and filled.pool = holders_left.pool
+            and filled.started_at = holders_left.started_at
+            and holders_left.unit_count > 1e-9
+
+    union all
+
+    select
+        named.cluster,
+        named.node,
+        named.hour_start_at,
+        named.started_at,
+        stretches.ended_at,
+        named.gpu_id,
+        named.slot_id,
+        false as is_implied,
+        named.is_shared,
+        named.run_id,
+        false as is_over_allocated,
+        named.part as share,
+        'process' as assignment_method
+
+    from named
+    inner join stretches
+        on
+            named.cluster = stretches.cluster
+            and named.node = stretches.node
+            and named.pool = stretches.pool
+            and named.started_at = stretches.started_at
 
 )
 

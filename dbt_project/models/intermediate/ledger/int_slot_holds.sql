@@ -73,7 +73,7 @@ pool_on_slots as (
         pool.share,
         pool.is_shared,
         pool.is_implied,
-        'node_pool' as assignment_method,
+        pool.assignment_method,
         case when pool.is_over_allocated then 'over_allocated' else '' end as flag
 
     from pool

@@ -35,7 +35,8 @@ on_slots as (
         claims.share_ratio,
         greatest(claims.started_at, layouts.valid_from_at) as started_at,
         least(claims.ended_at, layouts.valid_until_at) as ended_at,
-        coalesce(runs.ended_at is null, true) as is_open,
+        -- what labels show ends slot by slot, and not at what a scheduler says of another one
+        coalesce(runs.ended_at is null, true) and not coalesce(claims.is_name_only, false) as is_open,
         claims.assignment_method
 
     from claims
