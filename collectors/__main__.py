@@ -21,6 +21,7 @@ COMMANDS = {
     "billing": "collectors.billing.collect:billing",
     "import": "collectors.tables.collect:import_table",
     "incoming": "collectors.incoming:incoming",
+    "simulate": "collectors.simulate.collect:simulate",
 }
 
 

@@ -1,0 +1,73 @@
+"""Land a plan in the landing shape: a landing per cluster, one for the bills, one for what people keep by hand."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+import polars as pl
+
+from collectors.parsed import Row, to_frame
+from collectors.simulate import tables
+from collectors.simulate.hardware import CIRRUS, CLUSTERS, DRIFT
+from collectors.simulate.plan import Plan
+from collectors.simulate.samples import sample_frames
+from collectors.simulate.world import VERSION, Parameters
+from warehouse.landing import CollectionOutcome, Frames, Landing, Window
+
+SOURCE = "simulate"
+ROWS = 100_000
+
+
+def land_plan(
+    plan: Plan, parameters: Parameters, first: int, last: int, interval: int, landing: Landing
+) -> list[CollectionOutcome]:
+    """Land the minutes `[first, last)` of the plan, with a sample of each slot every `interval` seconds."""
+    outcomes = [
+        landing.land(
+            SOURCE,
+            _of_cluster(plan, cluster, first, last, interval),
+            cluster=cluster,
+            inputs=[parameters.name],
+            window=Window(plan.window.at(first), plan.window.at(last)),
+            source_version=str(VERSION),
+            content=_content(parameters, cluster, first, last, interval),
+        )
+        for cluster in CLUSTERS
+    ]
+    for name, found in {
+        "bills": {"billing_lines": _framed(tables.bill_rows(plan))},
+        "reference": {"rate_cards": _framed(tables.rate_card_rows(plan)), "workload_rules": _framed(tables.rule_rows(plan))},
+    }.items():
+        outcomes.append(
+            landing.land(SOURCE, found, inputs=[parameters.name], source_version=str(VERSION), content=_content(parameters, name))
+        )
+    return outcomes
+
+
+def _of_cluster(plan: Plan, cluster: str, first: int, last: int, interval: int) -> Mapping[str, Frames]:
+    nodes = plan.fleet.in_cluster(cluster)
+    found: dict[str, Frames] = {
+        "gpu_samples": sample_frames(plan, nodes, first, last, interval),
+        "gpu_inventory": tables.inventory_frames(plan, nodes, first, last),
+        "nodes": _framed(tables.node_rows(plan, nodes, first, last)),
+        "node_states": _framed(tables.node_state_rows(plan, nodes, first, last)),
+        "runs": _framed(tables.run_rows(plan, cluster, first, last)),
+        "run_gpus": _framed(tables.run_gpu_rows(plan, cluster, first, last)),
+    }
+    if cluster == CIRRUS:
+        found["inference_usage"] = tables.usage_frames(plan, first, last)
+    if cluster == DRIFT:
+        found["training_events"] = _framed(tables.checkpoint_rows(plan, first, last))
+    return found
+
+
+def _framed(rows: Iterator[Row]) -> Iterator[pl.DataFrame]:
+    while batch := list(islice(rows, ROWS)):
+        yield to_frame(batch)
+
+
+def _content(*parts: object) -> str:
+    """A hash of all that the rows follow from."""
+    return hashlib.sha256(repr((VERSION, *parts)).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""A part of a plan in the formats that the sources themselves write."""
