@@ -22,12 +22,13 @@
         {% for column in columns %}cast(null as {{ column[1] }}) as {{ column[0] }}, {% endfor %}cast(null as date) as dt
     where false
     {%- else -%}
+    {#- with the name of the relation before them, since `at` alone (training_events) is a word of DuckDB's grammar #}
     select
-        {% for column in columns %}{{ column[0] }}, {% endfor %}dt
+        {% for column in columns %}landed_rows.{{ column[0] }}, {% endfor %}landed_rows.dt
     from read_parquet(
         [{% for file in files %}'{{ file | replace("'", "''") }}'{{ ',' if not loop.last }}{% endfor %}],
         hive_partitioning = true, hive_types = {'dt': date}
-    )
+    ) as landed_rows
     {%- endif -%}
 {%- endmacro -%}
 
