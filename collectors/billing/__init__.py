@@ -1,1 +1,1 @@
-"""Bills in the FOCUS format: one landed row per line of the bill."""
+"""Bills of FOCUS, AWS, Azure, Google Cloud and Oracle: landed rows in FOCUS terms, one or more per line of the bill."""

@@ -2,25 +2,79 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import hashlib
 import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
-from collectors.billing.parse import Bill, parse_csv, parse_parquet
+import polars as pl
+
+from collectors.billing.formats import NOTHING, Wish
+from collectors.billing.parse import (
+    BATCH_ROWS,
+    Bill,
+    parse_batches,
+    parse_csv,
+    parse_json_array,
+    parse_json_lines,
+    wanted_columns,
+)
 from collectors.command import SourceFailedError
+from collectors.files import GZIP, decode, read_file
+from collectors.tables.delimited import UNREADABLE, refuse_endless_lines
+from collectors.tables.parse import read_blocks, split_lines
+
+_ZIP = b"PK\x03\x04"
 
 
-def read_bill(path: Path) -> Bill:
-    """One file of a bill, CSV (plain or gzip) or Parquet; SourceFailedError where it is neither or no FOCUS bill."""
-    if _head(path) == b"PAR1":
-        return parse_parquet(path, path.name)
-    with _open(path) as binary, io.TextIOWrapper(binary, _encoding(path), errors="surrogateescape", newline="") as text:
-        return parse_csv(text, path.name)
+def read_bill(path: Path, wish: Wish = NOTHING) -> Bill:
+    """One file of a bill: CSV or JSON lines, plain or gzip, or Parquet.
+
+    Raises SourceFailedError where it is none of them, cannot be read to its end, or is not of the format wished for.
+    """
+    head = _head(path)
+    if head == b"PAR1":
+        return _read_parquet(path, wish)
+    if head == _ZIP:
+        raise SourceFailedError(f"{path.name}: a ZIP archive; unpack it and give the bill that is in it")
+    try:
+        blocks = read_blocks(path)
+        first = next(blocks, b"")
+    except UNREADABLE as error:
+        raise SourceFailedError(f"{path.name}: cannot be read to its end ({error}); fetch it again") from error
+    begin = first[:4096].lstrip()[:1]
+    whole = chain([first], blocks)
+    if begin == b"{":
+        return parse_json_lines(split_lines(path, whole), path.name, wish)
+    if begin == b"[":
+        return parse_json_array(decode(read_file(path), path.name, "replace"), path.name, wish)
+    return parse_csv(_text_lines(refuse_endless_lines(path, whole)), path.name, wish)
+
+
+def _read_parquet(path: Path, wish: Wish) -> Bill:
+    try:
+        scan = pl.scan_parquet(path, hive_partitioning=False)
+        names = scan.collect_schema().names()
+        columns = wanted_columns(names, path.name, wish)
+        batches = scan.select(columns).collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+        return parse_batches(names, batches, path.name, wish)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        raise SourceFailedError(f"{path.name}: no readable Parquet file ({error}); write it again") from error
+
+
+def _text_lines(blocks: Iterator[bytes]) -> Iterator[str]:
+    """The lines of UTF-8 text, with their ends; bytes that are none become surrogates, to be refused with their line."""
+    rest = b""
+    for block in blocks:
+        text = rest + block
+        cut = text.rfind(b"\n") + 1
+        yield from io.StringIO(text[:cut].decode("utf-8", "surrogateescape"), newline="")
+        rest = text[cut:]
+    yield from io.StringIO(rest.decode("utf-8", "surrogateescape"), newline="")
 
 
 def content_hash(paths: list[Path]) -> str:
@@ -43,21 +97,11 @@ def _hash(path: Path) -> str:
 def _open(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
     """The file's bytes, unpacked if they are gzip."""
     with path.open("rb") as plain:
-        if _head(path)[:2] != b"\x1f\x8b":
+        if _head(path)[:2] != GZIP:
             yield plain
             return
         with gzip.GzipFile(fileobj=plain) as unpacked:
             yield unpacked
-
-
-def _encoding(path: Path) -> str:
-    """UTF-16 where a byte-order mark says so (Excel's "Unicode text"), else UTF-8 with or without one."""
-    try:
-        with _open(path) as file:
-            head = file.read(2)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        head = b""
-    return "utf-16" if head in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
 
 
 def _head(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""`python -m collectors billing FILE…`: land a bill in the FOCUS format."""
+"""`python -m collectors billing FILE…`: land a bill in the provider's own format or in FOCUS."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import click
 import polars as pl
 
 from collectors import command
+from collectors.billing.azure import AZURE
 from collectors.billing.client import content_hash, read_bill
 from collectors.billing.deliveries import delivery_time, landed_deliveries
-from collectors.billing.parse import Bill, newest_usage_end, rounded_providers
+from collectors.billing.findings import findings, is_actual, is_amortised
+from collectors.billing.formats import FORMATS, NOTHING, Wish
+from collectors.billing.parse import Bill, newest_usage_end
 from collectors.billing.schema import TABLE
 from collectors.command import SourceFailedError
 from warehouse.conform import Reject, conform
@@ -22,20 +25,26 @@ SOURCE = "billing"
 
 
 def collect(
-    files: Sequence[Path], *, delivery_id: str | None, delivered_at: datetime | None, landing: Landing
+    files: Sequence[Path],
+    *,
+    wish: Wish = NOTHING,
+    delivery_id: str | None,
+    delivered_at: datetime | None,
+    landing: Landing,
 ) -> CollectionOutcome:
     """Land the lines of `files`, which together are one delivery of a bill.
 
     A bill belongs to no cluster; which of its lines are GPUs of which cluster is for the warehouse to say.
     """
     ordered = sorted(files, key=lambda path: (path.name, str(path)))
-    bills = [read_bill(path) for path in ordered]
-    delivery_id = delivery_id or f"focus-{content_hash(ordered)[:16]}"
+    bills = [read_bill(path, wish) for path in ordered]
+    _refuse_two_views(bills)
+    delivery_id = delivery_id or f"{bills[0].format.name}-{content_hash(ordered)[:16]}"
     lines = pl.concat([bill.frame for bill in bills], how="diagonal_relaxed") if len(bills) > 1 else bills[0].frame
     reaches = newest_usage_end(lines)
     if reaches is None:
         raise SourceFailedError(
-            f"{', '.join(bill.file for bill in bills)}: no line with a readable ChargePeriodEnd; is the bill empty?"
+            f"{', '.join(bill.file for bill in bills)}: no line with a readable end of its charge period; is the bill empty?"
         )
     if delivered_at is None:
         delivered_at = delivery_time(lines, delivery_id, reaches, landed_deliveries(landing.home.raw))
@@ -56,7 +65,7 @@ def collect(
         {TABLE.name: frames},
         inputs=[bill.file for bill in bills],
         rejects=rejects,
-        notes=notes(bills, lines, delivery_id, delivered_at),
+        notes=findings(bills, lines, delivery_id, delivered_at),
     )
 
 
@@ -69,25 +78,16 @@ def _continued(frame: pl.DataFrame, file: str, last_line: int) -> tuple[pl.DataF
     return checked.rows.with_columns(pl.col("line_number") + last_line), checked.rejects
 
 
-def notes(bills: Sequence[Bill], lines: pl.DataFrame, delivery_id: str, delivered_at: datetime) -> list[str]:
-    """What a person should know about this bill that is no reject."""
-    found = [f"delivery {delivery_id}, taken as delivered at {delivered_at:%Y-%m-%dT%H:%M:%SZ}"]
-    for provider, count, billed, effective in rounded_providers(lines):
-        found.append(
-            f"warning: EffectiveCost of {provider} is a whole number in all {count} lines while BilledCost is not "
-            f"({effective:.2f} against {billed:.2f} in sum): it seems to be rounded, and costs per unit rest on it; "
-            "values are landed as delivered"
+def _refuse_two_views(bills: Sequence[Bill]) -> None:
+    """Actual and amortised costs of one account are the same usage twice; landed apart, the one that counts later stands."""
+    azure = [bill for bill in bills if bill.format is AZURE]
+    actual = [bill.file for bill in azure if is_actual(bill)]
+    amortised = [bill.file for bill in azure if is_amortised(bill)]
+    if actual and amortised:
+        raise SourceFailedError(
+            f"{', '.join(actual)} has actual costs and {', '.join(amortised)} amortised ones: together they hold all other "
+            "usage twice; land the amortised export alone (costs per unit rest on it)"
         )
-    extra = list(dict.fromkeys(name for bill in bills for name in bill.extra))
-    if extra:
-        found.append(f"columns without a place in the landing shape, left out: {', '.join(extra)}")
-    ignored = list(dict.fromkeys(name for bill in bills for name in bill.ignored))
-    if ignored:
-        found.append(f"the provider's own columns, left out: {', '.join(ignored)}")
-    unreadable = sum(bill.unreadable_tags for bill in bills)
-    if unreadable:
-        found.append(f"tags of {unreadable} lines are no JSON object and are left out; the lines landed")
-    return found
 
 
 @click.command(SOURCE)
@@ -95,11 +95,11 @@ def notes(bills: Sequence[Bill], lines: pl.DataFrame, delivery_id: str, delivere
 @click.option(
     "--format",
     "bill_format",
-    type=click.Choice(["focus"]),
-    default="focus",
-    show_default=True,
-    help="FOCUS 1.0 or later, CSV (plain or gzip) or Parquet.",
+    type=click.Choice(list(FORMATS)),
+    help="FOCUS, AWS CUR (2.0 or legacy), Azure cost export, Google Cloud BigQuery export or OCI cost report; CSV or JSON "
+    "lines, plain or gzip, or Parquet. Without it the header tells.",
 )
+@click.option("--currency", help="Currency of a bill that does not name it (ISO 4217).")
 @click.option("--delivery-id", help="Names this delivery; without it the files' content does.")
 @click.option(
     "--delivered-at",
@@ -110,7 +110,8 @@ def notes(bills: Sequence[Bill], lines: pl.DataFrame, delivery_id: str, delivere
 @command.collector_options
 def billing(
     files: tuple[Path, ...],
-    bill_format: str,
+    bill_format: str | None,
+    currency: str | None,
     delivery_id: str | None,
     delivered_at: datetime | None,
     cluster: str | None,
@@ -119,9 +120,16 @@ def billing(
 ) -> None:
     """Land a bill. The files of one call are one delivery of it.
 
-    Times without an offset are UTC, as FOCUS says, and the text NULL is null. Amounts are landed as delivered.
+    Each provider's columns are mapped onto FOCUS. Times without an offset are UTC, the text NULL is null, and amounts
+    are landed as delivered, rounded to 12 digits behind the point.
     A bill belongs to no cluster: --cluster is accepted and not used.
     """
     with command.source(SOURCE, cluster=None, inputs=files):
-        outcome = collect(files, delivery_id=delivery_id, delivered_at=delivered_at, landing=command.landing())
+        outcome = collect(
+            files,
+            wish=Wish(bill_format, {"billing_currency": currency.upper()} if currency else {}),
+            delivery_id=delivery_id,
+            delivered_at=delivered_at,
+            landing=command.landing(),
+        )
         command.report(outcome, as_json=as_json, strict=strict)

@@ -1,42 +1,51 @@
-"""FOCUS bills → frames in the landing shape. Values stay as delivered; only their spelling is put right."""
+"""Bills of any known format → frames in the landing shape. Values stay as delivered; only their spelling is put right."""
 
 from __future__ import annotations
 
 import csv
 import json
-import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
-from itertools import islice
-from pathlib import Path
+from decimal import Decimal
+from itertools import chain, islice
 from typing import Any
 
 import polars as pl
 
-from collectors.billing.schema import ALLOWED, COLUMNS, INSTANTS, Header, focus_name, read_header
+from collectors.billing.formats import NOTHING, Wish, recognise
+from collectors.billing.mapping import Format, Line, Mapper
+from collectors.billing.schema import COLUMNS
+from collectors.billing.spelling import as_text
 from collectors.command import SourceFailedError
-from warehouse.conform import MALFORMED, Reject, parse_instant, redact
+from warehouse.conform import FIRST_INSTANT, LAST_INSTANT, MALFORMED, Reject, parse_instant, redact
 
 #: a tag cell may be long; more than this is no cell
 FIELD_LIMIT = 1_000_000
 #: rows held as Python lists at a time
-BATCH_ROWS = 100_000
-_NO_OFFSET = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?")
+BATCH_ROWS = 50_000
+#: JSON lines leave out what is null: so many tell which columns a bill has
+FIRST_OBJECTS = 1_000
+_DELIMITERS = ",;\t|"
 
 
 @dataclass
 class Bill:
-    """One file of a bill: its lines as frames (column `line_number` from 1 is the file's line, or the Parquet row)."""
+    """One file of a bill: its lines as frames (column `line_number` from 1 is the file's line, or the Parquet row).
+
+    Lines that were split from a line of the file have the numbers behind its last one.
+    """
 
     file: str
+    format: Format
     frame: pl.DataFrame
     rejects: list[Reject] = field(default_factory=list)
     extra: Sequence[str] = ()
     ignored: Sequence[str] = ()
     unreadable_tags: int = 0
+    split_lines: int = 0
+    note: str | None = None
 
     @property
     def last_line(self) -> int:
@@ -45,165 +54,237 @@ class Bill:
         return max(lines, default=0)
 
 
-def parse_csv(text: Iterable[str], file: str) -> Bill:
-    """A FOCUS CSV. Raises SourceFailedError where the header lacks columns that FOCUS requires, or the text ends early.
+def parse_csv(text: Iterable[str], file: str, wish: Wish = NOTHING) -> Bill:
+    """A bill as CSV. Raises SourceFailedError where the header is of no known format, or the text ends early.
 
     A part of a bill would replace all of an earlier delivery, so a file that cannot be read to its end is not landed.
     """
     csv.field_size_limit(FIELD_LIMIT)
-    reader = csv.reader(text)
     try:
-        names = next(reader)
-        header = read_header(names)
-        _require(header, file)
-        rejects: list[Reject] = []
-        pieces = [_piece(header, rows) for rows in _batches(_rows(reader, names, header, file, rejects))]
+        lines = iter(text)
+        skipped, first = next((number, line) for number, line in enumerate(lines) if line.strip())
+        # Excel writes semicolons where the comma is the decimal point
+        reader = csv.reader(chain([first], lines), delimiter=max(_DELIMITERS, key=first.count))
+        names = [name.strip() for name in next(reader)]
+        draft = _Draft(recognise(names, file, wish), names, file, wish)
+        shows_text = all(draft.mapper.place(name)[0] for name in names)
+        for line, item in _csv_rows(reader, skipped, len(names)):
+            if isinstance(item, _Broken):
+                # cells of a broken line cannot be told apart, and a column that does not land may hold a person's name
+                draft.reject(line, item.detail, item.text if shows_text else "")
+            else:
+                draft.add(line, zip(names, item, strict=False))
     except StopIteration:
-        raise SourceFailedError(f"{file}: the file is empty; a FOCUS bill begins with a header of column names") from None
+        raise SourceFailedError(f"{file}: the file is empty; a bill begins with a header of column names") from None
     except csv.Error as error:
         raise SourceFailedError(f"{file}: no readable CSV header ({error})") from error
     except (OSError, EOFError, zlib.error, UnicodeError) as error:
         raise SourceFailedError(f"{file}: cannot be read to its end ({error}); fetch it again") from error
-    return _finish(Bill(file, pl.concat(pieces or [_piece(header, [])]), rejects), header)
+    return draft.finish()
 
 
-def parse_parquet(path: Path, file: str) -> Bill:
-    """A FOCUS Parquet file; typed values are kept, texts read as in CSV."""
+def parse_json_lines(lines: Iterable[bytes], file: str, wish: Wish = NOTHING) -> Bill:
+    """A bill as JSON, one object a line, as BigQuery exports tables; names of nested fields are joined with a dot."""
+    return _parse_objects(_json_rows(lines), file, wish)
+
+
+def parse_json_array(text: str, file: str, wish: Wish = NOTHING) -> Bill:
+    """A bill as one JSON array of objects; rows are numbered from 1."""
     try:
-        header = read_header(list(pl.read_parquet_schema(path)))
-        _require(header, file)
-        whole = pl.read_parquet(path, columns=sorted(header.positions.values()))
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise SourceFailedError(f"{file}: no readable Parquet file ({error}); write it again") from error
-    order = sorted(header.positions, key=lambda column: header.positions[column])
-    frame = pl.DataFrame([_plain(whole.to_series(number).rename(column)) for number, column in enumerate(order)])
-    return _finish(Bill(file, frame.with_row_index("line_number", offset=1)), header)
+        items = json.loads(text, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise SourceFailedError(f"{file}: no readable JSON ({error}); give JSON lines, one object a line") from error
+    rows = (
+        (number, item if isinstance(item, dict) else _Broken("no JSON object", as_text(item) or ""))
+        for number, item in enumerate(items, start=1)
+    )
+    return _parse_objects(rows, file, wish)
 
 
-def _require(header: Header, file: str) -> None:
-    if header.lacking:
-        names = ", ".join(focus_name(column) for column in header.lacking)
-        known = f"it has {len(header.positions)} FOCUS columns" if header.positions else "no column of it is FOCUS's"
-        raise SourceFailedError(
-            f"{file}: not a FOCUS bill: it lacks {names} ({known}); export it as FOCUS 1.0 or later, "
-            "or map it to the landing shape and use `python -m collectors import billing_lines`"
+def parse_batches(names: Sequence[str], batches: Iterable[pl.DataFrame], file: str, wish: Wish = NOTHING) -> Bill:
+    """A bill as typed frames (Parquet), of which `batches` hold the columns that `wanted_columns` names."""
+    draft = _Draft(recognise(names, file, wish), names, file, wish)
+    row = 0
+    for frame in batches:
+        for values in zip(*(_texts(series) for series in frame.get_columns()), strict=True):
+            row += 1
+            draft.add(row, zip(frame.columns, values, strict=True))
+    return draft.finish()
+
+
+def wanted_columns(names: Sequence[str], file: str, wish: Wish = NOTHING) -> list[str]:
+    """The columns of a bill that are read. Raises SourceFailedError where they are of no known format."""
+    mapper = Mapper(recognise(names, file, wish), ())
+    return [name for name in names if mapper.place(name) != (None, None)]
+
+
+@dataclass(frozen=True)
+class _Broken:
+    """A row that none can be read from, and its text for the quarantine."""
+
+    detail: str
+    text: str = ""
+
+
+class _Draft:
+    """The lines of a bill while it is read: Python lists of texts, set down as a frame every `BATCH_ROWS`."""
+
+    def __init__(self, format: Format, names: Sequence[str], file: str, wish: Wish) -> None:
+        self.file, self.names = file, list(names)
+        self.mapper = Mapper(format, format.known(names), wish.given)
+        self._rejects: list[Reject] = []
+        self._frames: list[pl.DataFrame] = []
+        self._numbers: list[int] = []
+        self._lines: list[Line] = []
+        self._split: list[Line] = []
+        self._last = 0
+
+    def add(self, number: int, items: Iterable[tuple[str, Any]]) -> None:
+        self._last = number
+        try:
+            line, further = self.mapper.lines(items)
+            split = list(further)
+        except ValueError as error:
+            self.reject(number, str(error), "")
+            return
+        self._set_down(number, line)
+        self._split += split
+
+    def reject(self, number: int, detail: str, text: str) -> None:
+        self._last = number
+        readable = redact(text.encode("utf-8", "replace").decode())
+        self._rejects.append(Reject(self.file, number, MALFORMED, detail[:300], readable))
+
+    def _set_down(self, number: int, line: Line) -> None:
+        self._numbers.append(number)
+        self._lines.append(line)
+        if len(self._lines) >= BATCH_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        filled = {field.column for field in self.mapper.format.fields} | {"tags", *self.mapper.given}
+        columns = [pl.Series("line_number", self._numbers, dtype=pl.Int64)]
+        for name in COLUMNS:
+            if name in filled:
+                columns.append(pl.Series(name, [line[name] for line in self._lines], dtype=pl.String))
+        self._frames.append(pl.DataFrame(columns))
+        self._numbers, self._lines = [], []
+
+    def finish(self) -> Bill:
+        format = self.mapper.format
+        self._flush()
+        if self._split:
+            reach = newest_usage_end(pl.concat(self._frames))
+            for line in self._split:
+                self._last += 1
+                self._set_down(self._last, _until(line, reach))
+            self._flush()
+        unplaced = [name for name in self.names if name and self.mapper.place(name) == (None, None)]
+        return Bill(
+            file=self.file,
+            format=format,
+            frame=pl.concat(self._frames),
+            rejects=self._rejects,
+            extra=[name for name in unplaced if not name.lower().startswith("x_")],
+            ignored=[name for name in unplaced if name.lower().startswith("x_")],
+            unreadable_tags=self.mapper.unreadable_tags,
+            split_lines=len(self._split),
+            note=format.note(self.mapper.columns),
         )
 
 
-Rows = list[tuple[int, list[str]]]
+def _until(line: Line, reach: datetime | None) -> Line:
+    """The line, ending no later than the usage that the bill has: a commitment's month is not over when its fee is billed."""
+    start, end = (_instants(pl.Series([line[column]])) for column in ("charge_period_start", "charge_period_end"))
+    if reach is None or not start or not end or not start[0] < reach < end[0]:
+        return line
+    return {**line, "charge_period_end": f"{reach.isoformat()}Z"}
 
 
-def _rows(reader: Any, names: list[str], header: Header, file: str, rejects: list[Reject]) -> Iterator[tuple[int, list[str]]]:
-    # cells of a broken line cannot be told apart, and a column that does not land may hold a person's name
-    shows_text = len(header.positions) == len(names)
-
-    def refuse(line: int, detail: str, text: str) -> None:
-        readable = redact(text.encode("utf-8", "replace").decode()) if shows_text else ""
-        rejects.append(Reject(file, line, MALFORMED, detail, readable))
-
+def _csv_rows(reader: Any, skipped: int, width: int) -> Iterator[tuple[int, list[str] | _Broken]]:
     while True:
-        line = reader.line_num + 1
+        line = skipped + reader.line_num + 1
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            refuse(line, f"unreadable line ({error})", "")
+            yield line, _Broken(f"unreadable line ({error})")
             continue
         if not row:
             continue
         text = ",".join(row)
         if "\0" in text or not (text.isascii() or text.encode("utf-8", "ignore").decode() == text):
-            refuse(line, "not UTF-8 text", text)
-        elif len(row) < len(names) or any(row[len(names) :]):
-            refuse(line, f"{len(row)} fields where the header names {len(names)}", text)
+            yield line, _Broken("not UTF-8 text", text)
+        elif len(row) < width or any(row[width:]):
+            yield line, _Broken(f"{len(row)} fields where the header names {width}", text)
         else:
             yield line, row
 
 
-def _batches(rows: Iterator[tuple[int, list[str]]]) -> Iterator[Rows]:
-    while batch := list(islice(rows, BATCH_ROWS)):
-        yield batch
-
-
-def _piece(header: Header, rows: Rows) -> pl.DataFrame:
-    columns = [pl.Series("line_number", [line for line, _ in rows], dtype=pl.Int64)]
-    for column, position in header.positions.items():
-        columns.append(pl.Series(column, [_cell(row[position]) for _, row in rows], dtype=pl.String))
-    return pl.DataFrame(columns)
-
-
-def _cell(text: str) -> str | None:
-    """The text NULL is null (FOCUS writes it so in CSV), and so is an empty cell."""
-    text = text.strip()
-    return None if not text or text.upper() == "NULL" else text
-
-
-def _plain(series: pl.Series) -> pl.Series:
-    """A Parquet column as conform takes it: maps as JSON objects, texts without NULL."""
-    if series.dtype in (pl.Categorical, pl.Enum):
-        series = series.cast(pl.String)
-    if series.dtype == pl.String:
-        return pl.Series(series.name, [None if text is None else _cell(text) for text in series], dtype=pl.String)
-    if series.dtype == pl.Binary:
-        texts = [None if value is None else value.decode("utf-8", "replace") for value in series]
-        return _plain(pl.Series(series.name, texts, dtype=pl.String))
-    if isinstance(series.dtype, pl.List | pl.Struct | pl.Array):
-        return pl.Series(series.name, [_object(value) for value in series.to_list()], dtype=pl.String)
-    return series
-
-
-def _object(value: Any) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, list) and all(isinstance(item, dict) and set(item) == {"key", "value"} for item in value):
-        value = {str(item["key"]): item["value"] for item in value}
-    return json.dumps(value, sort_keys=True, default=str, ensure_ascii=False)
-
-
-def _finish(bill: Bill, header: Header) -> Bill:
-    frame = bill.frame
-    for column in INSTANTS:
-        frame = _spelled(frame, column, _instant)
-    for column, allowed in ALLOWED.items():
-        frame = _spelled(frame, column, partial(_allowed_word, {word.lower(): word for word in allowed}))
-    frame = _spelled(frame, "billing_currency", str.upper)
-    tags = frame["tags"] if "tags" in frame.columns else pl.Series("tags", [], dtype=pl.String)
-    frame = _spelled(frame, "tags", _json_text)
-    if tags.len() and tags.dtype == pl.String:
-        bill.unreadable_tags = int((tags.is_not_null() & frame["tags"].is_null()).sum())
-    bill.frame = frame.select("line_number", *(column for column in COLUMNS if column in frame.columns))
-    bill.extra, bill.ignored = header.extra, header.ignored
-    return bill
-
-
-def _spelled(frame: pl.DataFrame, column: str, spell: Callable[[str], Any]) -> pl.DataFrame:
-    """The column with each distinct text put right; other types are left as they are."""
-    if column not in frame.columns or frame[column].dtype != pl.String:
-        return frame
-    values = frame[column].to_list()
-    spelled = {text: spell(text) for text in set(values) if text is not None}
-    return frame.with_columns(pl.Series(column, [None if text is None else spelled[text] for text in values], dtype=pl.String))
-
-
-def _allowed_word(words: Mapping[str, str], text: str) -> str:
-    return words.get(text.lower(), text)
-
-
-def _instant(text: str) -> str:
-    """FOCUS times are UTC: one without an offset gets its Z. What is no ISO 8601 stays, to be rejected with its line."""
-    return text + "Z" if _NO_OFFSET.fullmatch(text) else text
-
-
-def _json_text(text: str) -> str | None:
-    """Tags as a JSON object, also where the provider left the braces out; None where they are no JSON at all."""
-    for candidate in (text, "{" + text + "}"):
-        try:
-            if isinstance(json.loads(candidate), dict):
-                return candidate
-        except (ValueError, RecursionError):
+def _json_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any] | _Broken]]:
+    for number, content in enumerate(lines, start=1):
+        if not content.strip():
             continue
-    return None
+        try:
+            item = json.loads(content, parse_float=Decimal)
+        except (ValueError, RecursionError) as error:
+            yield number, _Broken(f"no JSON object ({error})")
+            continue
+        yield number, item if isinstance(item, dict) else _Broken("no JSON object")
+
+
+def _parse_objects(rows: Iterable[tuple[int, dict[str, Any] | _Broken]], file: str, wish: Wish) -> Bill:
+    try:
+        flat = ((number, item if isinstance(item, _Broken) else dict(_flattened(item))) for number, item in rows)
+        first = list(islice(flat, FIRST_OBJECTS))
+        names = list(dict.fromkeys(name for _, item in first if isinstance(item, dict) for name in item))
+        if not names:
+            raise SourceFailedError(f"{file}: no JSON object with a charge in it; is the bill empty?")
+        draft = _Draft(recognise(names, file, wish), names, file, wish)
+        for number, item in chain(first, flat):
+            if isinstance(item, _Broken):
+                draft.reject(number, item.detail, "")
+            else:
+                draft.add(number, item.items())
+    except (OSError, EOFError, zlib.error) as error:
+        raise SourceFailedError(f"{file}: cannot be read to its end ({error}); fetch it again") from error
+    return draft.finish()
+
+
+#: maps of free keys, which are values and no nested columns
+_MAPS = ("labels", "system_labels", "tags", "product", "resource_tags", "cost_category", "discount")
+
+
+def _flattened(item: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in item.items():
+        if isinstance(value, dict) and name.lower() not in _MAPS and prefix.count(".") < 5:
+            yield from _flattened(value, f"{prefix}{name}.")
+        elif isinstance(value, str):
+            # half of a surrogate pair is no text
+            yield prefix + name, value.encode("utf-8", "replace").decode()
+        else:
+            yield prefix + name, value
+
+
+def _texts(series: pl.Series) -> list[str | None]:
+    """The values of a typed column as texts; times are UTC where they have no zone."""
+    if isinstance(series.dtype, pl.Datetime | pl.Date):
+        return _times(series)
+    if series.dtype in (pl.Categorical, pl.Enum, pl.Float32):
+        series = series.cast(pl.String)
+    return [as_text(value) for value in series.to_list()]
+
+
+def _times(series: pl.Series) -> list[str | None]:
+    unit = series.dtype.time_unit if isinstance(series.dtype, pl.Datetime) else None
+    factor = {"ns": 1000, "us": 1, "ms": 1 / 1000}.get(unit or "", 1 / 86_400_000_000)
+    physical = series.to_physical().cast(pl.Int64)
+    # a file may hold times that Python has none for: they stay numbers, to be rejected with their line
+    inside = (physical >= FIRST_INSTANT * factor) & (physical <= LAST_INSTANT * factor)
+    naive = physical.set(~inside, None).cast(pl.Datetime(unit) if unit else pl.Date)
+    written = naive.cast(pl.Datetime("us")).dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
+    return [text or (None if raw is None else str(raw)) for text, raw in zip(written, physical, strict=True)]
 
 
 def newest_usage_end(frame: pl.DataFrame) -> datetime | None:
@@ -221,28 +302,8 @@ def _instants(series: pl.Series) -> list[datetime]:
     found: list[datetime] = []
     for value in set(series.drop_nulls().to_list()):
         try:
-            instant = value if isinstance(value, datetime) else parse_instant(str(value))
+            instant = parse_instant(value)
         except (ValueError, OverflowError):
             continue
         found.append(instant.astimezone(UTC).replace(tzinfo=None) if instant.tzinfo else instant)
     return found
-
-
-def rounded_providers(frame: pl.DataFrame) -> list[tuple[str, int, float, float]]:
-    """Providers whose effective costs are all whole numbers while billed costs are not: (name, lines, billed, effective)."""
-    if not frame.height:
-        return []
-    costs = frame.select(
-        pl.col("provider_name").cast(pl.String),
-        pl.col("billed_cost").cast(pl.Float64, strict=False).alias("billed"),
-        pl.col("effective_cost").cast(pl.Float64, strict=False).alias("effective"),
-    ).drop_nulls()
-    summed = costs.group_by("provider_name").agg(
-        pl.len().alias("lines"),
-        pl.col("billed").sum(),
-        pl.col("effective").sum(),
-        ((pl.col("effective") % 1) == 0).all().alias("is_whole"),
-        ((pl.col("billed") % 1) != 0).any().alias("has_fractions"),
-    )
-    rows = summed.filter("is_whole", "has_fractions").sort("provider_name")
-    return [(row["provider_name"], row["lines"], row["billed"], row["effective"]) for row in rows.iter_rows(named=True)]

@@ -1,10 +1,8 @@
-"""FOCUS columns (1.0 to 1.2) ↔ the columns of `billing_lines`, and the values FOCUS allows in them."""
+"""The columns of `billing_lines` that a bill fills, and the values FOCUS allows in them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from warehouse.landing_shape import TABLES
 
@@ -13,7 +11,8 @@ TABLE = TABLES["billing_lines"]
 DELIVERY_COLUMNS = ("delivery_id", "delivered_at")
 COLUMNS = tuple(column.name for column in TABLE.columns if column.name not in DELIVERY_COLUMNS)
 REQUIRED = tuple(column.name for column in TABLE.columns if column.required and column.name not in DELIVERY_COLUMNS)
-INSTANTS = tuple(column.name for column in TABLE.columns if column.kind == "timestamp" and column.name in COLUMNS)
+#: digits behind the point that an amount keeps when it lands
+SCALE = 12
 
 #: columns whose values FOCUS fixes; another spelling of the same word is put right
 ALLOWED: Mapping[str, tuple[str, ...]] = {
@@ -26,40 +25,3 @@ ALLOWED: Mapping[str, tuple[str, ...]] = {
 def focus_name(column: str) -> str:
     """`billed_cost` as FOCUS writes it: `BilledCost`."""
     return "".join(word.capitalize() for word in column.split("_"))
-
-
-def _key(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-_BY_KEY = {_key(column): column for column in COLUMNS}
-
-
-@dataclass(frozen=True)
-class Header:
-    """Which position of a row holds which landing column, and what the bill has besides."""
-
-    positions: Mapping[str, int]
-    extra: Sequence[str]
-    ignored: Sequence[str]
-    lacking: Sequence[str]
-
-
-def read_header(names: Sequence[str]) -> Header:
-    """Match column names whatever their case, spaces or underscores; the first of two that match counts.
-
-    `ignored` are a provider's own columns (`x_…`), `extra` the others without a place in the landing shape, `lacking`
-    the required ones that are not there.
-    """
-    positions: dict[str, int] = {}
-    extra: list[str] = []
-    ignored: list[str] = []
-    for position, name in enumerate(names):
-        column = _BY_KEY.get(_key(name))
-        if column is not None and column not in positions:
-            positions[column] = position
-        elif name.strip().lower().startswith("x_"):
-            ignored.append(name.strip())
-        elif name.strip():
-            extra.append(name.strip())
-    return Header(positions, extra, ignored, [column for column in REQUIRED if column not in positions])

@@ -1,11 +1,21 @@
-"""Small FOCUS bills written by hand."""
+"""Small bills written by hand, and what lands of them."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from collectors.billing.formats import NOTHING, Wish
+from collectors.billing.parse import Bill, parse_csv
+from warehouse.conform import conform
+from warehouse.landing_shape import TABLES
 
 LINE: Mapping[str, str] = {
     "BilledCost": "1.5",
@@ -37,3 +47,30 @@ def save(folder: Path, name: str, text: str | bytes) -> Path:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
+
+
+def table(*rows: Mapping[str, str], delimiter: str = ",") -> str:
+    """CSV with a column per name that any row has."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), restval="", delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def read(text: str, wish: Wish = NOTHING) -> Bill:
+    return parse_csv(io.StringIO(text, newline=""), "bill.csv", wish)
+
+
+def landed(parsed: Bill) -> list[dict[str, Any]]:
+    """The rows as they land; none may be refused."""
+    frame = parsed.frame.with_columns(pl.lit("d").alias("delivery_id"), pl.lit(datetime(2026, 11, 2)).alias("delivered_at"))
+    conformed = conform(TABLES["billing_lines"], frame, parsed.file)
+    assert not conformed.rejects
+    assert not parsed.rejects
+    return conformed.rows.to_dicts()
+
+
+def values(row: Mapping[str, Any], *columns: str) -> tuple[Any, ...]:
+    """Columns of a landed row, amounts as short as they can be written."""
+    return tuple(float(row[column]) if isinstance(row[column], Decimal) else row[column] for column in columns)

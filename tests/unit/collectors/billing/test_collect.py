@@ -103,5 +103,8 @@ def test_what_is_no_bill_fails_and_lands_nothing(home: Path, tmp_path: Path, con
     assert not (home / "raw/billing/billing_lines").exists()
 
 
-def test_other_formats_are_a_usage_error(home: Path, tmp_path: Path) -> None:
-    assert run(save(tmp_path, "a.csv", bill({})), "--format", "cur2").exit_code == 2
+def test_a_format_that_a_bill_is_not_of_is_refused_with_what_it_lacks(home: Path, tmp_path: Path) -> None:
+    result = run(save(tmp_path, "a.csv", bill({})), "--format", "cur2")
+    assert result.exit_code == 1
+    assert "a.csv: no AWS CUR: it lacks line_item_unblended_cost" in result.output
+    assert run(save(tmp_path, "a.csv", bill({})), "--format", "kubecost").exit_code == 2

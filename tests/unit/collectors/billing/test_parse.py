@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import io
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -12,30 +10,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collectors.billing.client import read_bill
-from collectors.billing.parse import Bill, newest_usage_end, parse_csv, rounded_providers
-from collectors.billing.schema import focus_name, read_header
+from collectors.billing.findings import rounded_providers
+from collectors.billing.focus import FOCUS
+from collectors.billing.parse import newest_usage_end
+from collectors.billing.schema import focus_name
 from collectors.command import SourceFailedError
-from tests.unit.collectors.billing.bills import LINE, bill, save
-from warehouse.conform import conform
-from warehouse.landing_shape import TABLES
-
-
-def read(text: str) -> Bill:
-    return parse_csv(io.StringIO(text, newline=""), "bill.csv")
-
-
-def landed(parsed: Bill) -> list[dict[str, Any]]:
-    """The rows as they land."""
-    frame = parsed.frame.with_columns(pl.lit("d").alias("delivery_id"), pl.lit(datetime(2026, 11, 2)).alias("delivered_at"))
-    conformed = conform(TABLES["billing_lines"], frame, parsed.file)
-    assert not conformed.rejects
-    return conformed.rows.to_dicts()
+from tests.unit.collectors.billing.bills import LINE, bill, landed, read, save
 
 
 def test_a_line_lands_as_delivered_with_its_line_number() -> None:
     (row,) = landed(read(bill({"x_Discount": "1", "Tags": '{"team": "a"}'})))
     assert (row["billed_cost"], row["effective_cost"]) == (Decimal("1.5"), Decimal("1.25"))
-    assert (row["resource_id"], row["tags"], row["line_number"]) == (LINE["ResourceId"], '{"team": "a"}', 2)
+    assert (row["resource_id"], row["tags"], row["line_number"]) == ("i-0abc", '{"team": "a"}', 2)
     assert row["charge_period_start"] == datetime(2026, 10, 31, 22)
 
 
@@ -69,10 +55,7 @@ def test_columns_are_known_whatever_their_case_and_order_and_optional_ones_may_b
     text = ",".join(name.upper() for name in names) + "\n" + ",".join(LINE[name] for name in names) + "\n"
     (row,) = landed(read(text))
     assert (row["provider_name"], row["sub_account_id"]) == ("AWS", None)
-    assert read_header(["billed_cost", "Billing Account Id", "x_sku", "PublisherName"]).positions == {
-        "billed_cost": 0,
-        "billing_account_id": 1,
-    }
+    assert FOCUS.known(["billed_cost", "Billing Account Id", "x_sku", "PublisherName"]) == {"BilledCost", "BillingAccountId"}
 
 
 def test_allowed_values_get_their_spelling_and_others_stay() -> None:
@@ -89,8 +72,8 @@ def test_tags_that_are_no_json_cost_the_tags_and_not_the_money() -> None:
 def test_a_bill_that_is_not_focus_is_refused_with_the_columns_it_lacks() -> None:
     with pytest.raises(SourceFailedError, match="it lacks EffectiveCost, ProviderName"):
         read(bill({}, leave_out=["EffectiveCost", "ProviderName"]))
-    with pytest.raises(SourceFailedError, match=r"no column of it is FOCUS's.*import billing_lines"):
-        read("identity/LineItemId,lineItem/UsageType\na,b\n")
+    with pytest.raises(SourceFailedError, match=r"no column of it is one of theirs; for FOCUS it lacks BilledCost.*import"):
+        read("Id,Amount\na,b\n")
     with pytest.raises(SourceFailedError, match="empty"):
         read("")
 

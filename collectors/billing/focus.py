@@ -1,0 +1,74 @@
+"""FOCUS, versions 1.0-preview to 1.3, as AWS, Microsoft, Google and Oracle deliver it.
+
+Columns have the names of the specification (https://focus.finops.org), so the table names a landing column's FOCUS
+name and, behind it, what other versions call the same. What differs between versions:
+
+- 1.3 puts `ServiceProviderName` and `HostProviderName` in place of `ProviderName` (1.2 and before).
+- `InvoiceId` came with 1.2; Microsoft's exports of 1.0 have it as `x_InvoiceId`.
+- 1.0-preview has `ChargeType`, `ChargeSubcategory`, `UsageQuantity`, `UsageUnit`, `Region` and `Provider`.
+
+Quirks of deliveries: missing is the text `NULL`; times often have no offset and are UTC; `Usage-based` and
+`Usage-Based`; tags without their braces. AWS names an EC2 instance by its ARN, Google one by its full name; both land
+as nodes know themselves, so that lines and nodes meet. Amounts land as delivered: where a delivery has rounded
+EffectiveCost to whole units the parts to work it out again are not in it (ContractedCost is rounded too), so that is
+noted and not repaired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from collectors.billing.mapping import Field, Format, Row
+from collectors.billing.schema import ALLOWED, COLUMNS, REQUIRED, focus_name
+from collectors.billing.spelling import instant, resource_id
+from warehouse.landing_shape import TABLES
+
+#: landing column → what versions and providers call it besides its FOCUS name
+OTHER_NAMES: Mapping[str, str] = {
+    "provider_name": "ServiceProviderName HostProviderName Provider",
+    "invoice_id": "x_InvoiceId",
+    "region_id": "Region",
+    "charge_category": "ChargeType",
+    "commitment_discount_status": "ChargeSubcategory",
+    "consumed_quantity": "UsageQuantity",
+    "consumed_unit": "UsageUnit",
+}
+_WORDS = {column: {word.lower(): word for word in words} for column, words in ALLOWED.items()}
+#: `ChargeSubcategory` of 1.0-preview
+_SUBCATEGORIES = {"used commitment": "Used", "unused commitment": "Unused"}
+
+
+def allowed_word(column: str, text: str) -> str:
+    """A word that FOCUS fixes, in FOCUS's spelling; any other stays."""
+    return _WORDS[column].get(text.lower(), text)
+
+
+def _status(row: Row) -> str | None:
+    if status := row.first("CommitmentDiscountStatus"):
+        return allowed_word("commitment_discount_status", status)
+    return _SUBCATEGORIES.get(row.get("ChargeSubcategory", "").lower())
+
+
+def _field(column: str) -> Field:
+    sources = f"{focus_name(column)} {OTHER_NAMES.get(column, '')}"
+    if column == "commitment_discount_status":
+        return Field(column, sources, derive=_status)
+    if column in ALLOWED:
+        return Field(column, sources, spell=lambda text: allowed_word(column, text))
+    if column == "resource_id":
+        return Field(column, sources, spell=resource_id)
+    if column == "billing_currency":
+        return Field(column, sources, spell=str.upper)
+    is_time = TABLES["billing_lines"].column(column).kind == "timestamp"
+    return Field(column, sources, spell=instant if is_time else str)
+
+
+FIELDS = tuple(_field(column) for column in COLUMNS)
+
+FOCUS = Format(
+    name="focus",
+    title="FOCUS",
+    remedy="export it as FOCUS 1.0 or later",
+    fields=FIELDS,
+    needs=tuple(field.sources for field in FIELDS if field.column in REQUIRED),
+)

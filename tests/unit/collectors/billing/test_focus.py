@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+
+from collectors.billing.focus import FIELDS
+from collectors.billing.schema import COLUMNS
+from tests.unit.collectors.billing.bills import LINE, bill, landed, read, table, values
+
+
+def test_every_landing_column_has_its_focus_name() -> None:
+    assert [field.column for field in FIELDS] == list(COLUMNS)
+
+
+@pytest.mark.parametrize("name", ["ServiceProviderName", "HostProviderName", "Provider"])
+def test_the_provider_is_found_under_the_name_of_every_version(name: str) -> None:
+    (row,) = landed(read(bill({"ProviderName": "", name: "Nebius"}, leave_out=["ProviderName"])))
+    assert row["provider_name"] == "Nebius"
+
+
+def test_the_first_name_that_has_a_value_counts() -> None:
+    (row,) = landed(read(bill({"ProviderName": "NULL", "ServiceProviderName": "Databricks", "HostProviderName": "AWS"})))
+    assert row["provider_name"] == "Databricks"
+
+
+def test_a_preview_bill_has_other_names_for_the_same() -> None:
+    renamed = {"ProviderName": "Provider", "ChargeCategory": "ChargeType"}
+    line = {renamed.get(name, name): value for name, value in LINE.items()}
+    (row,) = landed(read(table({**line, "ChargeSubcategory": "Unused Commitment", "Region": "eu", "UsageQuantity": "2"})))
+    assert values(row, "provider_name", "commitment_discount_status", "region_id", "consumed_quantity") == (
+        "AWS",
+        "Unused",
+        "eu",
+        2.0,
+    )
+
+
+def test_ids_of_instances_are_those_of_nodes() -> None:
+    rows = landed(
+        read(
+            bill(
+                {"ResourceId": "arn:aws:ec2:us-east-1:1:instance/i-0abc"},
+                {"ResourceId": "//compute.googleapis.com/projects/p/zones/z/instances/n"},
+                {"ResourceId": "/subscriptions/s/virtualMachines/VM"},
+                {"ResourceId": "i-0abc"},
+            )
+        )
+    )
+    assert [row["resource_id"] for row in rows] == [
+        "i-0abc",
+        "projects/p/zones/z/instances/n",
+        "/subscriptions/s/virtualMachines/VM",
+        "i-0abc",
+    ]
+
+
+def test_semicolons_and_blank_first_lines_do_not_matter() -> None:
+    parsed = read("\n\n" + table(LINE, delimiter=";"))
+    assert parsed.frame["line_number"].to_list() == [4]
+    assert len(landed(parsed)) == 1
+
+
+def test_a_persons_address_in_a_tag_does_not_land() -> None:
+    (row,) = landed(read(bill({"Tags": '{"owner": "ada@example.com", "team": "a"}'})))
+    assert row["tags"] == '{"team": "a"}'
