@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import string
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,12 +23,15 @@ from warehouse.home import Home
 LOW_SPACE_BYTES = 2 << 30
 TIMEOUT_SECONDS = 3.0
 
+#: settings that stand for an option below
+VARIABLES = ("GPU_NET_DCGM_URL", "GPU_NET_PROMETHEUS_URL", "GPU_NET_KUBERNETES_URL")
+
 #: command → what it is for
 COMMANDS = {
     "sacct": "Slurm's accounting: `collectors slurm`",
     "scontrol": "Slurm's node states and GPU indices: `collectors slurm`",
     "sinfo": "Slurm's node states: `collectors slurm`",
-    "kubectl": "Kubernetes pods and nodes",
+    "kubectl": "Kubernetes from outside a cluster: `collectors kubernetes`",
 }
 
 
@@ -136,7 +140,7 @@ def look_for_commands() -> list[Finding]:
 def look_at_endpoint(name: str, url: str | None, option: str, path: str = "") -> Finding:
     """Whether an address answers. One that nobody gave is missing, not wrong."""
     if not url:
-        return Finding(name, "missing", "no address given", f"give {option}, or set {_variable(option)}")
+        return Finding(name, "missing", "no address given", f"give {option}" + _or_variable(option))
     shown = http.without_credentials(url)
     remedy = f"start it, open the port, or correct the address in {option}"
     try:
@@ -144,13 +148,33 @@ def look_at_endpoint(name: str, url: str | None, option: str, path: str = "") ->
     except SourceFailedError as error:
         detail, _, remedy = str(error).rpartition("; ")
         return Finding(name, "missing", detail, remedy)
+    if name == "inference" and not start.lstrip().startswith(("#", *string.ascii_letters)):
+        return Finding(name, "missing", f"{shown} answers, but not with metrics", "give the address of its /metrics")
     if name == "dcgm-exporter" and "DCGM_" not in start.upper():
         return Finding(name, "missing", f"{shown} answers, but without a DCGM field", "is it the /metrics of dcgm-exporter?")
     return Finding(name, "ok", shown)
 
 
-def _variable(option: str) -> str:
-    return "GPU_NET_" + option.removeprefix("--").upper().replace("-", "_")
+def look_at_kubernetes(api_url: str | None) -> Finding:
+    """Whether an API server lets this user list pods, nodes and events; outside a cluster `kubectl` asks it."""
+    from collectors.kubernetes.client import Kubectl, find_server
+
+    server = find_server(api_url, None, None, TIMEOUT_SECONDS)
+    if isinstance(server, Kubectl) and not shutil.which("kubectl"):
+        remedy = "run it in the cluster (collectors/kubernetes/in-cluster.yaml), where kubectl is, or land saved objects"
+        return Finding("kubernetes", "missing", "no API server: this is no pod, and no kubectl is here", remedy)
+    try:
+        for path in ("/api/v1/pods", "/api/v1/nodes", "/api/v1/events"):
+            server.get(path, {"limit": "1"})
+    except SourceFailedError as error:
+        # kubectl says the same line several times over
+        return Finding("kubernetes", "missing", str(error).splitlines()[0], "see `collectors kubernetes --help`")
+    return Finding("kubernetes", "ok", f"{server.target}: pods, nodes and events may be listed")
+
+
+def _or_variable(option: str) -> str:
+    variable = "GPU_NET_" + option.removeprefix("--").upper().replace("-", "_")
+    return f", or set {variable}" if variable in VARIABLES else ""
 
 
 def look_at_landing_root(home: Home) -> Finding:
@@ -185,15 +209,28 @@ def look_at_settings() -> list[Finding]:
     ]
 
 
-def look(dcgm_urls: Iterable[str], prometheus_url: str | None, home: Home) -> list[Finding]:
+@dataclass(frozen=True)
+class Addresses:
+    """Where to look beyond this machine; what nobody gave is None or empty."""
+
+    dcgm_urls: tuple[str, ...] = ()
+    prometheus_url: str | None = None
+    kubernetes_url: str | None = None
+    inference_urls: tuple[str, ...] = ()
+
+
+def look(addresses: Addresses, home: Home) -> list[Finding]:
     """Everything in the order in which a person would ask."""
-    exporters: list[str | None] = [*dcgm_urls] or [None]
+    exporters: list[str | None] = [*addresses.dcgm_urls] or [None]
+    servers: list[str | None] = [*addresses.inference_urls] or [None]
     return [
         *look_at_gpus(),
         *(look_at_endpoint("dcgm-exporter", url, "--dcgm-url") for url in exporters),
-        look_at_endpoint("prometheus", prometheus_url, "--prometheus-url", "/api/v1/status/buildinfo"),
+        look_at_endpoint("prometheus", addresses.prometheus_url, "--prometheus-url", "/api/v1/status/buildinfo"),
+        *(look_at_endpoint("inference", url, "--inference-url") for url in servers),
         *look_for_commands(),
-        Finding("saved files", "ok", "dcgm, slurm, billing and import read them anywhere"),
+        look_at_kubernetes(addresses.kubernetes_url),
+        Finding("saved files", "ok", "every collector but nvml and prometheus reads them anywhere"),
         look_at_landing_root(home),
         *look_at_settings(),
     ]
@@ -208,16 +245,25 @@ def look(dcgm_urls: Iterable[str], prometheus_url: str | None, home: Home) -> li
     help="A dcgm-exporter, http://HOST:9400/metrics; may be repeated [GPU_NET_DCGM_URL, separated by spaces].",
 )
 @click.option("--prometheus-url", envvar="GPU_NET_PROMETHEUS_URL", help="A Prometheus-compatible API [GPU_NET_PROMETHEUS_URL].")
+@click.option("--kubernetes-url", envvar="GPU_NET_KUBERNETES_URL", help="An API server, or kubectl proxy's address.")
+@click.option("--inference-url", "inference_urls", multiple=True, help="Metrics of vLLM, SGLang, TGI, …; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option("--cluster", envvar="GPU_NET_CLUSTER", help="Checked as if GPU_NET_CLUSTER were set.")
-def check(dcgm_urls: tuple[str, ...], prometheus_url: str | None, as_json: bool, cluster: str | None) -> None:
+def check(
+    dcgm_urls: tuple[str, ...],
+    prometheus_url: str | None,
+    kubernetes_url: str | None,
+    inference_urls: tuple[str, ...],
+    as_json: bool,
+    cluster: str | None,
+) -> None:
     """Say what this machine can see, and what to do about what it cannot.
 
     Nothing is collected or written. Exit 1 if nothing could be landed here, else 0, whatever is missing.
     """
     if cluster:
         os.environ["GPU_NET_CLUSTER"] = cluster
-    findings = look(dcgm_urls, prometheus_url, Home.from_environment())
+    findings = look(Addresses(dcgm_urls, prometheus_url, kubernetes_url, inference_urls), Home.from_environment())
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
     else:

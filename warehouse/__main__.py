@@ -8,6 +8,7 @@ from warehouse.command_line import LazyCommands
 
 #: command → where it lives; imported only when it runs
 COMMANDS = {
+    "init": "warehouse.init.command:init_command",
     "build": "warehouse.build:build_command",
     "publish": "warehouse.publish:publish_command",
     "run": "warehouse.pipeline:run_command",

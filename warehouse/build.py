@@ -27,6 +27,7 @@ from warehouse import control
 from warehouse.command_line import INSTANT
 from warehouse.database import WarehouseLockedError, locked
 from warehouse.home import PROJECT_ROOT, Home
+from warehouse.init.land import config_messages
 from warehouse.landing import Window
 from warehouse.outcomes import landed_tables
 from warehouse.verdict import last_build
@@ -169,9 +170,12 @@ def build_window(since: datetime | None, until: datetime | None) -> Window:
 @click.option("--until", type=INSTANT, help="Rebuild up to this instant or date, exclusive (UTC).")
 @click.option("--full-refresh", is_flag=True, help="Build every day anew.")
 def build_command(since: datetime | None, until: datetime | None, full_refresh: bool) -> None:
-    """Build the days touched since the last build, or the days named."""
+    """Build the days touched since the last build, or the days named, with the rate cards and rules of `config/`."""
+    home, window = Home.from_environment(), build_window(since, until)
     try:
-        summary = build(Home.from_environment(), build_window(since, until), full_refresh=full_refresh)
+        for message in config_messages(home):
+            click.echo(message, err=True)
+        summary = build(home, window, full_refresh=full_refresh)
     except (BuildFailedError, WarehouseLockedError, duckdb.Error) as error:
         click.echo(f"build failed: {error}", err=True)
         sys.exit(1)

@@ -11,7 +11,10 @@ from warehouse.build import build_window
 from warehouse.command_line import INSTANT
 from warehouse.first_screen import show
 from warehouse.home import Home
+from warehouse.outcomes import outcome_files
 
+#: exit code where nothing may be published
+HELD = 3
 #: clusters with columns of their own on the first screen; the others are in its total
 MOST_CLUSTERS = 6
 
@@ -27,11 +30,16 @@ def run_command(since: object, until: object, full_refresh: bool, force: bool) -
     Stops at the first step that fails and leaves with its exit code (3: held).
     """
     build_window(since, until)  # type: ignore[arg-type]
+    home = Home.from_environment()
+    if not outcome_files(home.raw):
+        click.echo(f"nothing has landed in {home.raw}; python -m collectors check says what can be collected here", err=True)
+        sys.exit(HELD)
     window = [part for name, value in (("--since", since), ("--until", until)) if value for part in (name, f"{value}Z")]
     run_step("warehouse", "build", *window, *(["--full-refresh"] if full_refresh else []))
     run_step("expectations")
     run_step("warehouse", "publish", *(["--force"] if force else []))
-    show(Home.from_environment().published_database, most_clusters=MOST_CLUSTERS)
+    show(home.published_database, most_clusters=MOST_CLUSTERS)
+    click.echo("what is missing, and what to do next: python -m warehouse status")
 
 
 def run_step(module: str, *arguments: str) -> None:

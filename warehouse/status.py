@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 import click
 import duckdb
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from warehouse import publications
+from warehouse.advice import Advice, advise
 from warehouse.database import connect
 from warehouse.digest import records
+from warehouse.digest.words import clean
 from warehouse.home import Home
-from warehouse.outcomes import landed_tables
+from warehouse.landing_shape import TABLES
+from warehouse.outcomes import LandedTable, landed_tables
 from warehouse.verdict import last_build, read_verdict
+
+#: of what a source's error or a check says, so much fits the screen
+LONGEST = 600
 
 
 @dataclass(frozen=True)
 class Source:
-    """What one source has landed. `data_through_at` is the last instant it speaks of, in any cluster."""
+    """What one source has landed of one cluster. `data_through_at` is the last instant it speaks of.
+
+    A landing of several clusters that does not tell its rows apart stands under all their names.
+    """
 
     source: str
+    cluster: str
     landings: int
     rows_landed: int
     rows_quarantined: int
@@ -43,37 +55,30 @@ class Step:
     remedy: str = ""
 
 
-def read_sources(home: Home) -> list[Source]:
-    """One row per source that ever landed or failed."""
-    by_source: dict[str, list[Source]] = {}
-    for record in landed_tables(home.raw):
-        if record.status not in ("landed", "failed"):
-            continue
-        through = max((datetime.fromisoformat(instant) for instant in record.through.values() if instant), default=None)
-        landed = record.status == "landed"
-        by_source.setdefault(record.source, []).append(
-            Source(
-                record.source,
-                int(landed),
-                record.rows_landed,
-                record.rows_quarantined,
-                int(not landed),
-                record.landed_at if landed else None,
-                through,
-            )
-        )
-    return [_sum(rows) for _, rows in sorted(by_source.items())]
+def read_sources(landed: Iterable[LandedTable]) -> list[Source]:
+    """One row per source and cluster that ever landed or failed."""
+    by_place: dict[tuple[str, str], list[LandedTable]] = {}
+    for record in landed:
+        if record.status in ("landed", "failed"):
+            cluster = record.cluster or ", ".join(sorted(record.through)) or "–"
+            by_place.setdefault((record.source, cluster), []).append(record)
+    return [_source(source, cluster, records) for (source, cluster), records in sorted(by_place.items())]
 
 
-def _sum(rows: list[Source]) -> Source:
+def _source(source: str, cluster: str, records: list[LandedTable]) -> Source:
+    landed = [record for record in records if record.status == "landed"]
+    # a price that holds from tomorrow on says nothing of today
+    told = [record for record in landed if record.table_name not in TABLES or not TABLES[record.table_name].is_reference]
+    instants = [datetime.fromisoformat(instant) for record in told for instant in record.through.values() if instant]
     return Source(
-        rows[0].source,
-        sum(row.landings for row in rows),
-        sum(row.rows_landed for row in rows),
-        sum(row.rows_quarantined for row in rows),
-        sum(row.failures for row in rows),
-        max((row.last_landed_at for row in rows if row.last_landed_at), default=None),
-        max((row.data_through_at for row in rows if row.data_through_at), default=None),
+        source,
+        cluster,
+        len({record.collection_run_id for record in landed}),
+        sum(record.rows_landed for record in landed),
+        sum(record.rows_quarantined for record in landed),
+        len(records) - len(landed),
+        max((record.landed_at for record in landed), default=None),
+        max(instants, default=None),
     )
 
 
@@ -142,24 +147,40 @@ def age(instant: datetime | None, now: datetime) -> str:
 @click.command("status")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def status_command(as_json: bool) -> None:
-    """What is landed, built, held and published, and how old, by source."""
+    """What is landed, built, held and published, and how old, by source; and what to do next."""
     home = Home.from_environment()
     now = datetime.now(UTC).replace(tzinfo=None)
-    sources, steps = read_sources(home), list(read_steps(home))
+    landed = landed_tables(home.raw)
+    sources, steps = read_sources(landed), list(read_steps(home))
+    unsent = [Advice(step.state, step.remedy) for step in steps if step.step == "digest" and step.remedy]
+    advice = [*advise(home, landed, now), *unsent]
     if as_json:
-        record = {"home": str(home.root), "sources": [asdict(row) for row in sources], "steps": [asdict(row) for row in steps]}
-        click.echo(json.dumps(record, default=lambda value: f"{value.isoformat()}Z", indent=2))
+        record = {
+            "home": str(home.root),
+            "sources": [asdict(row) for row in sources],
+            "steps": [asdict(row) for row in steps],
+            "next": [asdict(row) for row in advice],
+        }
+        click.echo(json.dumps(record, default=lambda value: f"{value.isoformat()}Z", indent=2, ensure_ascii=False))
         return
     console = Console(width=max(100, Console().width))
-    landed = Table("source", "landings", "rows", "quarantined", "failures", "landed", "data through (UTC)", title="Landed")
+    _print(console, home, sources, steps, now)
+    click.echo("Next:" if advice else "Nothing to do: what is landed is built and published.")
+    for number, item in enumerate(advice, start=1):
+        click.echo(f"{number}. {clean(item.what, LONGEST)}\n   → {clean(item.do, LONGEST)}")
+
+
+def _print(console: Console, home: Home, sources: list[Source], steps: list[Step], now: datetime) -> None:
+    columns = ("source", "cluster", "landings", "rows", "quarantined", "failures", "landed", "data through (UTC)")
+    landed = Table(*columns, title="Landed", box=SIMPLE_HEAD)
     for row in sources:
         through = f"{row.data_through_at:%Y-%m-%d %H:%M}" if row.data_through_at else "–"
         counts = (str(row.landings), f"{row.rows_landed:,}", str(row.rows_quarantined), str(row.failures))
-        landed.add_row(row.source, *counts, f"{age(row.last_landed_at, now)} ago", through)
-    if not sources:
-        landed.add_row("nothing yet", *[""] * 6)
-    console.print(landed)
-    pipeline = Table("step", "state", "age", "next", title=f"Pipeline in {home.root}")
+        ago = f"{age(row.last_landed_at, now)} ago" if row.last_landed_at else "never"
+        landed.add_row(row.source, escape(clean(row.cluster)), *counts, ago, through)
+    if sources:
+        console.print(landed)
+    pipeline = Table("step", "state", "age", title=f"Pipeline in {home.root}", box=SIMPLE_HEAD)
     for step in steps:
-        pipeline.add_row(step.step, step.state, age(step.at, now), step.remedy)
+        pipeline.add_row(step.step, escape(clean(step.state, LONGEST)), age(step.at, now))
     console.print(pipeline)

@@ -60,6 +60,7 @@ class HttpServer:
     url: str
     token_file: Path | None = None
     ca_file: Path | None = None
+    timeout_seconds: float = TIMEOUT_SECONDS
     target: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +73,7 @@ class HttpServer:
                 self.url.rstrip("/") + path,
                 parameters=parameters,
                 headers={"Accept": "application/json", **headers},
-                timeout_seconds=TIMEOUT_SECONDS,
+                timeout_seconds=self.timeout_seconds,
                 hint="is it the address of the Kubernetes API (https://HOST:6443, or of kubectl proxy)?",
                 ca_file=self.ca_file,
             )
@@ -86,6 +87,7 @@ class Kubectl:
 
     kubeconfig: Path | None = None
     context: str | None = None
+    timeout_seconds: float = TIMEOUT_SECONDS
     target: str = "kubectl"
 
     def __post_init__(self) -> None:
@@ -95,9 +97,9 @@ class Kubectl:
         options = [f"--kubeconfig={self.kubeconfig}"] if self.kubeconfig else []
         options += [f"--context={self.context}"] if self.context else []
         address = f"{path}?{urlencode(parameters)}" if parameters else path
-        command = ["kubectl", *options, f"--request-timeout={TIMEOUT_SECONDS:.0f}s", "get", "--raw", address]
+        command = ["kubectl", *options, f"--request-timeout={self.timeout_seconds:.0f}s", "get", "--raw", address]
         try:
-            done = subprocess.run(command, capture_output=True, timeout=2 * TIMEOUT_SECONDS, check=False)
+            done = subprocess.run(command, capture_output=True, timeout=2 * self.timeout_seconds, check=False)
         except FileNotFoundError:
             raise ApiError(
                 "kubectl is not here, and this is no pod of a cluster; run it where kubectl works, give --api-url, or land saved "
@@ -105,7 +107,7 @@ class Kubectl:
                 0,
             ) from None
         except subprocess.TimeoutExpired:
-            raise ApiError(f"kubectl did not answer in {2 * TIMEOUT_SECONDS:.0f} s; try kubectl get nodes", 0) from None
+            raise ApiError(f"kubectl did not answer in {2 * self.timeout_seconds:.0f} s; try kubectl get nodes", 0) from None
         if done.returncode:
             text = done.stderr.decode("utf-8", "replace").strip()
             named = re.search(r"\((\w+)\)", text)
@@ -113,17 +115,19 @@ class Kubectl:
         return done.stdout
 
 
-def find_server(api_url: str | None, kubeconfig: Path | None, context: str | None) -> Server:
+def find_server(
+    api_url: str | None, kubeconfig: Path | None, context: str | None, timeout_seconds: float = TIMEOUT_SECONDS
+) -> Server:
     """The address given, else the cluster in which this runs, else kubectl."""
     if api_url:
-        return HttpServer(api_url)
+        return HttpServer(api_url, timeout_seconds=timeout_seconds)
     host = os.environ.get("KUBERNETES_SERVICE_HOST")
     token = SERVICE_ACCOUNT / "token"
     if host and token.exists() and not kubeconfig and not context:
         port = os.environ.get("KUBERNETES_SERVICE_PORT") or "443"
         address = f"[{host}]" if ":" in host else host
-        return HttpServer(f"https://{address}:{port}", token, SERVICE_ACCOUNT / "ca.crt")
-    return Kubectl(kubeconfig, context)
+        return HttpServer(f"https://{address}:{port}", token, SERVICE_ACCOUNT / "ca.crt", timeout_seconds)
+    return Kubectl(kubeconfig, context, timeout_seconds)
 
 
 @dataclass
