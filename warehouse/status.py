@@ -110,12 +110,12 @@ def read_steps(home: Home) -> Iterator[Step]:
     current = publications.current_version(home.published)
     if current is None:
         yield Step("publication", "nothing published", None, "python -m warehouse publish" if verdict else "")
-        return
-    with connect(home.published_database, read_only=True) as connection:
-        row = connection.execute("select publication_id, build_id, published_at from publication").fetchone()
-    assert row is not None
-    is_behind = build is not None and row[1] != build.build_id
-    yield Step("publication", f"{row[0]} of build {row[1]}", row[2], "python -m warehouse publish" if is_behind else "")
+    else:
+        with connect(home.published_database, read_only=True) as connection:
+            row = connection.execute("select publication_id, build_id, published_at from publication").fetchone()
+        assert row is not None
+        is_behind = build is not None and row[1] != build.build_id
+        yield Step("publication", f"{row[0]} of build {row[1]}", row[2], "python -m warehouse publish" if is_behind else "")
     yield from _digest_step(home)
 
 

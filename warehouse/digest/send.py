@@ -213,7 +213,7 @@ class _Connection:
         """Give up a connection that broke, and the server if that happens again and again."""
         self._breaks += 1
         if self._breaks >= MOST_BREAKS:
-            self._failure = error
+            self._failure = ConnectionAbortedError(f"given up after {self._breaks} connections that broke, the last with {error}")
         if self._client is not None:
             # closed first: a goodbye to a server that does not answer would wait for it
             self._client.close()
