@@ -62,10 +62,10 @@ _SCALE_SET = re.compile(r"(?i)(.*/virtualMachineScaleSets/([^/]+))/?")
 
 
 def unit_block(unit: str) -> tuple[Decimal, str] | None:
-    """How many units a `UnitOfMeasure` is, and of what: `10K` → (10000, Units), `100 Hours` → (100, Hours)."""
+    """How many units a `UnitOfMeasure` is, and of what: `10K` → (10000, Units), `100 Hours` → (100, Hours), `Days` → 1."""
     match = _BLOCK.fullmatch(unit.strip())
     if match is None or not Decimal(match[1]):
-        return None
+        return (Decimal(1), unit.strip()) if unit.strip()[:1].isalpha() else None
     unit = match[3].strip()
     return Decimal(match[1]) * _FACTORS[match[2]], f"Units{unit}" if not unit or unit.startswith("/") else unit
 

@@ -24,10 +24,10 @@ Quirks, each handled where its column is filled:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from collectors.billing.mapping import Field, Format, Line, Row
+from collectors.billing.mapping import Field, Format, Line, Row, SecondCharge
 from collectors.billing.spelling import difference, instant, is_zero, json_object, resource_id, total
 
 TYPE = "line_item_line_item_type"
@@ -135,28 +135,25 @@ def _effective_cost(row: Row) -> str | None:
 
 
 def _unused_cost(row: Row) -> str | None:
-    kind = _type(row)
+    """What of a commitment nobody used, which the report gives on the line of its fee; None where all was used."""
+    kind, cost = _type(row), None
     if kind == "SavingsPlanRecurringFee" and COMMITMENT in row:
-        return difference(row[COMMITMENT], row.get(USED, "0"))
-    if kind == "RIFee":
-        return total(*(row.first(*names) for names in UNUSED_PARTS))
-    return None
+        cost = difference(row[COMMITMENT], row.get(USED, "0"))
+    elif kind == "RIFee":
+        cost = total(*(row.first(*names) for names in UNUSED_PARTS))
+    return None if cost is None or is_zero(cost) else cost
 
 
-def _unused(row: Row, line: Line) -> Iterator[Line]:
-    """What of a commitment nobody used, which the report gives on the line of its fee."""
-    cost = _unused_cost(row)
-    if cost is None or is_zero(cost):
-        return
+def _unused(fee: Line, cost: str) -> Line:
     nothing = dict.fromkeys(("list_cost", "consumed_quantity", "pricing_quantity", "charge_class"))
-    yield {
-        **line,
+    return {
+        **fee,
         **nothing,
         "billed_cost": "0",
         "effective_cost": cost,
         "charge_category": "Usage",
         "charge_frequency": "Usage-Based",
-        "charge_description": f"unused part of: {line['charge_description'] or line['commitment_discount_id']}",
+        "charge_description": f"unused part of: {fee['charge_description'] or fee['commitment_discount_id']}",
         "commitment_discount_status": "Unused",
         "pricing_category": "Committed",
     }
@@ -280,6 +277,8 @@ CUR = Format(
         "bill_payer_account_id",
     ),
     tag_of=_tag,
-    split=_unused,
-    also=" ".join([COMMITMENT, USED, *UNUSED_PARTS[0], *UNUSED_PARTS[1]]),
+    second=SecondCharge(
+        Field("effective_cost", f"{TYPE} {COMMITMENT} {USED} {' '.join(sum(UNUSED_PARTS, ()))}", derive=_unused_cost),
+        _unused,
+    ),
 )

@@ -23,13 +23,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from collectors.billing.mapping import Field, Format, Line, Row
+from collectors.billing.mapping import Field, Format, Line, Row, SecondCharge
 from collectors.billing.spelling import as_text, day_of, instant, json_object, month_of, resource_id, total, utc_text
 
 _PACIFIC = ZoneInfo("America/Los_Angeles")
@@ -69,24 +69,21 @@ def _cost(row: Row) -> str | None:
     return total(row["cost"], row.get("credits_amount"), *(as_text(c["amount"]) for c in _credits(row) if not _is_promotion(c)))
 
 
-def _promotion(row: Row, line: Line) -> Iterator[Line]:
+def _promotion(row: Row) -> str | None:
     amounts = [as_text(credit["amount"]) for credit in _credits(row) if _is_promotion(credit)]
-    if not amounts:
-        return
-    given = total(*amounts)
-    nothing = dict.fromkeys(
-        ("list_cost", "contracted_cost", "consumed_quantity", "pricing_quantity", "pricing_category", "charge_class")
-    )
-    yield {
-        **line,
-        **nothing,
+    return total(*amounts) if amounts else None
+
+
+def _credit(charge: Line, given: str) -> Line:
+    nothing = ("list_cost", "contracted_cost", "consumed_quantity", "pricing_quantity", "pricing_category", "charge_class")
+    return {
+        **charge,
+        **dict.fromkeys((*nothing, "commitment_discount_id", "commitment_discount_status")),
         "billed_cost": given,
         "effective_cost": given,
         "charge_category": "Credit",
         "charge_frequency": "One-Time",
-        "charge_description": f"promotion on: {line['charge_description']}",
-        "commitment_discount_id": None,
-        "commitment_discount_status": None,
+        "charge_description": f"promotion on: {charge['charge_description']}",
     }
 
 
@@ -225,5 +222,5 @@ GCP = Format(
     remedy="export the detailed usage cost table of BigQuery as JSON lines",
     fields=FIELDS,
     needs=("cost", "currency", "usage_start_time", "usage_end_time", "billing_account_id"),
-    split=_promotion,
+    second=SecondCharge(Field("effective_cost", "credits", derive=_promotion), _credit),
 )

@@ -10,24 +10,25 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
 from collectors.billing.formats import NOTHING, Wish, recognise
 from collectors.billing.mapping import Format, Line, Mapper
-from collectors.billing.schema import COLUMNS
-from collectors.billing.spelling import as_text
+from collectors.billing.spelling import as_text, cell
 from collectors.command import SourceFailedError
 from warehouse.conform import FIRST_INSTANT, LAST_INSTANT, MALFORMED, Reject, parse_instant, redact
 
 #: a tag cell may be long; more than this is no cell
 FIELD_LIMIT = 1_000_000
 #: rows held as Python lists at a time
-BATCH_ROWS = 50_000
+BATCH_ROWS = 20_000
 #: JSON lines leave out what is null: so many tell which columns a bill has
 FIRST_OBJECTS = 1_000
 _DELIMITERS = ",;\t|"
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -67,13 +68,13 @@ def parse_csv(text: Iterable[str], file: str, wish: Wish = NOTHING) -> Bill:
         reader = csv.reader(chain([first], lines), delimiter=max(_DELIMITERS, key=first.count))
         names = [name.strip() for name in next(reader)]
         draft = _Draft(recognise(names, file, wish), names, file, wish)
-        shows_text = all(draft.mapper.place(name)[0] for name in names)
-        for line, item in _csv_rows(reader, skipped, len(names)):
-            if isinstance(item, _Broken):
-                # cells of a broken line cannot be told apart, and a column that does not land may hold a person's name
-                draft.reject(line, item.detail, item.text if shows_text else "")
-            else:
-                draft.add(line, zip(names, item, strict=False))
+        positions = {name: position for position, name in reversed(list(enumerate(names))) if draft.mapper.is_read(name)}
+        # cells of a broken line cannot be told apart, and a column that does not land may hold a person's name
+        shows_text = len(positions) == len(names)
+        for batch in _batches(_csv_rows(reader, skipped, len(names))):
+            rows = draft.whole(batch, shows_text)
+            cells = {name: [cell(row[position]) for _, row in rows] for name, position in positions.items()}
+            draft.add([line for line, _ in rows], cells)
     except StopIteration:
         raise SourceFailedError(f"{file}: the file is empty; a bill begins with a header of column names") from None
     except csv.Error as error:
@@ -104,18 +105,18 @@ def parse_json_array(text: str, file: str, wish: Wish = NOTHING) -> Bill:
 def parse_batches(names: Sequence[str], batches: Iterable[pl.DataFrame], file: str, wish: Wish = NOTHING) -> Bill:
     """A bill as typed frames (Parquet), of which `batches` hold the columns that `wanted_columns` names."""
     draft = _Draft(recognise(names, file, wish), names, file, wish)
-    row = 0
+    last = 0
     for frame in batches:
-        for values in zip(*(_texts(series) for series in frame.get_columns()), strict=True):
-            row += 1
-            draft.add(row, zip(frame.columns, values, strict=True))
+        numbers = list(range(last + 1, last + frame.height + 1))
+        draft.add(numbers, {series.name: _texts(series) for series in frame.get_columns()})
+        last += frame.height
     return draft.finish()
 
 
 def wanted_columns(names: Sequence[str], file: str, wish: Wish = NOTHING) -> list[str]:
     """The columns of a bill that are read. Raises SourceFailedError where they are of no known format."""
-    mapper = Mapper(recognise(names, file, wish), ())
-    return [name for name in names if mapper.place(name) != (None, None)]
+    mapper = Mapper(recognise(names, file, wish), names)
+    return [name for name in names if mapper.is_read(name)]
 
 
 @dataclass(frozen=True)
@@ -127,68 +128,61 @@ class _Broken:
 
 
 class _Draft:
-    """The lines of a bill while it is read: Python lists of texts, set down as a frame every `BATCH_ROWS`."""
+    """The lines of a bill while it is read, a frame per batch."""
 
     def __init__(self, format: Format, names: Sequence[str], file: str, wish: Wish) -> None:
-        self.file, self.names = file, list(names)
-        self.mapper = Mapper(format, format.known(names), wish.given)
+        self.file, self.names = file, dict.fromkeys(names)
+        self.mapper = Mapper(format, names, wish.given)
         self._rejects: list[Reject] = []
         self._frames: list[pl.DataFrame] = []
-        self._numbers: list[int] = []
-        self._lines: list[Line] = []
-        self._split: list[Line] = []
+        self._second: list[Line] = []
         self._last = 0
 
-    def add(self, number: int, items: Iterable[tuple[str, Any]]) -> None:
-        self._last = number
-        try:
-            line, further = self.mapper.lines(items)
-            split = list(further)
-        except ValueError as error:
-            self.reject(number, str(error), "")
-            return
-        self._set_down(number, line)
-        self._split += split
+    def whole(self, batch: Iterable[tuple[int, T | _Broken]], shows_text: bool) -> list[tuple[int, T]]:
+        """The rows that are whole; the broken ones become rejects."""
+        rows: list[tuple[int, T]] = []
+        for number, item in batch:
+            self._last = number
+            if isinstance(item, _Broken):
+                self._reject(number, item.detail, item.text if shows_text else "")
+            else:
+                rows.append((number, item))
+        return rows
 
-    def reject(self, number: int, detail: str, text: str) -> None:
-        self._last = number
+    def add(self, numbers: Sequence[int], cells: Mapping[str, Sequence[str | None]]) -> None:
+        mapped = self.mapper.map(numbers, cells)
+        for row, detail in mapped.refused.items():
+            self._reject(numbers[row], detail)
+        self._frames.append(mapped.frame)
+        self._second += mapped.second
+        self._last = max(self._last, *numbers[-1:], 0)
+
+    def _reject(self, number: int, detail: str, text: str = "") -> None:
         readable = redact(text.encode("utf-8", "replace").decode())
         self._rejects.append(Reject(self.file, number, MALFORMED, detail[:300], readable))
 
-    def _set_down(self, number: int, line: Line) -> None:
-        self._numbers.append(number)
-        self._lines.append(line)
-        if len(self._lines) >= BATCH_ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        filled = {field.column for field in self.mapper.format.fields} | {"tags", *self.mapper.given}
-        columns = [pl.Series("line_number", self._numbers, dtype=pl.Int64)]
-        for name in COLUMNS:
-            if name in filled:
-                columns.append(pl.Series(name, [line[name] for line in self._lines], dtype=pl.String))
-        self._frames.append(pl.DataFrame(columns))
-        self._numbers, self._lines = [], []
-
     def finish(self) -> Bill:
         format = self.mapper.format
-        self._flush()
-        if self._split:
+        if not self._frames:
+            self.add([], {})
+        if self._second:
             reach = newest_usage_end(pl.concat(self._frames))
-            for line in self._split:
-                self._last += 1
-                self._set_down(self._last, _until(line, reach))
-            self._flush()
+            lines = [_until(line, reach) for line in self._second]
+            numbers = range(self._last + 1, self._last + len(lines) + 1)
+            schema = self._frames[0].schema
+            self._frames.append(
+                pl.DataFrame([{**line, "line_number": at} for line, at in zip(lines, numbers, strict=True)], schema)
+            )
         unplaced = [name for name in self.names if name and self.mapper.place(name) == (None, None)]
         return Bill(
             file=self.file,
             format=format,
             frame=pl.concat(self._frames),
-            rejects=self._rejects,
+            rejects=sorted(self._rejects, key=lambda reject: reject.line or 0),
             extra=[name for name in unplaced if not name.lower().startswith("x_")],
             ignored=[name for name in unplaced if name.lower().startswith("x_")],
             unreadable_tags=self.mapper.unreadable_tags,
-            split_lines=len(self._split),
+            split_lines=len(self._second),
             note=format.note(self.mapper.columns),
         )
 
@@ -242,14 +236,22 @@ def _parse_objects(rows: Iterable[tuple[int, dict[str, Any] | _Broken]], file: s
         if not names:
             raise SourceFailedError(f"{file}: no JSON object with a charge in it; is the bill empty?")
         draft = _Draft(recognise(names, file, wish), names, file, wish)
-        for number, item in chain(first, flat):
-            if isinstance(item, _Broken):
-                draft.reject(number, item.detail, "")
-            else:
-                draft.add(number, item.items())
+        for batch in _batches(chain(first, flat)):
+            whole = draft.whole(batch, shows_text=False)
+            # an object leaves out what is null, so that each batch may name others
+            here = dict.fromkeys(name for _, item in whole for name in item)
+            draft.names.update(here)
+            cells = {name: [as_text(item.get(name)) for _, item in whole] for name in here if draft.mapper.is_read(name)}
+            draft.add([number for number, _ in whole], cells)
     except (OSError, EOFError, zlib.error) as error:
         raise SourceFailedError(f"{file}: cannot be read to its end ({error}); fetch it again") from error
     return draft.finish()
+
+
+def _batches(rows: Iterable[T]) -> Iterator[list[T]]:
+    rows = iter(rows)
+    while batch := list(islice(rows, BATCH_ROWS)):
+        yield batch
 
 
 #: maps of free keys, which are values and no nested columns

@@ -144,9 +144,9 @@ def json_object(text: str | None) -> Mapping[str, Any] | None:
 
 
 def tags_text(tags: Mapping[str, Any]) -> str | None:
-    """Tags as a JSON object; one that names a person (an e-mail address, `createdBy`) is left out, as landing users asks."""
+    """Tags as a JSON object, None without any; one that names a person (an e-mail address, `createdBy`) does not land."""
     kept = {name: value for name, value in tags.items() if not _names_a_person(name, value)}
-    return json.dumps(kept, default=str, ensure_ascii=False) if kept or not tags else None
+    return json.dumps(kept, default=str, ensure_ascii=False) if kept else None
 
 
 def _names_a_person(name: str, value: Any) -> bool:
