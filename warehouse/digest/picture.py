@@ -36,21 +36,25 @@ _ROW_PIXELS, _MONEY_PIXELS = 46, 17
 _LONG_LABEL = 15
 #: where the bars begin and end, and where figures end, as shares of the width
 _BARS_FROM, _BARS_TO, _FIGURES_TO = 0.29, 0.77, 0.985
+#: width of a letter of the figures, with a little room, as a share of the width
+_CHARACTER = 0.0165
 
 
 def draw_waterfall(bars: Sequence[Bar]) -> bytes:
     """From the whole to what was productive: a row per bar with its label, its place, GPU-hours and money."""
-    lines_of_money = max(1, max(len(bar.amount.costs) for bar in bars))
-    row = _ROW_PIXELS + _MONEY_PIXELS * (lines_of_money - 1)
+    figures = [_figures(bar) for bar in bars]
+    row = _ROW_PIXELS + _MONEY_PIXELS * max(0, max(map(len, figures)) - 2)
+    longest = max(len(line) for lines in figures for line in lines)
+    bars_to = max(_BARS_FROM, min(_BARS_TO, _FIGURES_TO - _CHARACTER * longest))
     height = row * len(bars) + 12
     figure, axes = _canvas(height)
     axes.set_axis_off()
     axes.set_xlim(0, 1)
     axes.set_ylim(height - 6, -6)
     whole = bars[0].amount.gpu_hours
-    per_hour = (_BARS_TO - _BARS_FROM) / whole if whole > NO_TIME else 0.0
+    per_hour = (bars_to - _BARS_FROM) / whole if whole > NO_TIME else 0.0
     used = 0.0
-    for number, bar in enumerate(bars):
+    for number, (bar, lines) in enumerate(zip(bars, figures, strict=True)):
         middle, thickness = (number + 0.5) * row, 26
         start, length = _BARS_FROM + used * per_hour, bar.amount.gpu_hours * per_hour
         axes.barh(middle, length, thickness, start, color=_COLOURS[bar.kind], linewidth=0)
@@ -60,7 +64,7 @@ def draw_waterfall(bars: Sequence[Bar]) -> bytes:
             if length:
                 axes.plot([start, start], [middle - row + thickness / 2, middle - thickness / 2], color=_LINE, linewidth=1)
         _write_label(axes, bar, middle)
-        _write_figures(axes, bar, middle)
+        _write_figures(axes, bar, lines, middle)
     return _png(figure)
 
 
@@ -69,10 +73,18 @@ def _write_label(axes: Axes, bar: Bar, middle: float) -> None:
     axes.text(0.015, middle, label, weight=_weight(bar), linespacing=1.05, fontsize=_LETTERS, **_TEXT)
 
 
-def _write_figures(axes: Axes, bar: Bar, middle: float) -> None:
-    """GPU-hours, and below them the money, each currency on a line of its own."""
+def _figures(bar: Bar) -> list[str]:
+    """GPU-hours, and each currency on a line of its own; what has no price stands on the last."""
     lines = [f"{hours(bar.amount.gpu_hours)} h"] if bar.hours else []
-    lines += bar.money.split(" + ") if bar.money != "–" else []
+    for money in bar.money.split(" + ") if bar.money != "–" else []:
+        if money == "?":
+            lines[-1] += " + ?"
+        else:
+            lines.append(money)
+    return lines
+
+
+def _write_figures(axes: Axes, bar: Bar, lines: Sequence[str], middle: float) -> None:
     for number, line in enumerate(lines):
         style: dict[str, Any] = {"fontsize": _SMALL, "color": _FAINT}
         if number == 0 and bar.hours:
@@ -98,22 +110,11 @@ def draw_trend(days: Sequence[Net]) -> bytes:
         axes.plot([positions[index] for index in run], lows, color=_GOOD, linewidth=2.4, marker="o", markersize=5)
     span = max((days[-1].usage_date - days[0].usage_date).days, 1)
     axes.set_xlim(-0.5, span + 0.5)
-    axes.set_ylim(0, min(1.0, 1.25 * max((high for _, _, high in known), default=1.0)) or 1.0)
+    top = min(1.0, 1.25 * max((high for _, _, high in known), default=1.0)) or 1.0
     if known:
-        # where the line comes from above, the figure stands below it
-        is_falling = len(known) > 1 and known[-2][1] > known[-1][1]
-        day, low, high = known[-1]
-        axes.annotate(
-            percent(low) if day.ratio is not None else f"{percent(low)} to {percent(high)}",
-            (positions[-1], low if is_falling or day.ratio is not None else high),
-            xytext=(4, -10 if is_falling else 10),
-            textcoords="offset points",
-            ha="right",
-            va="top" if is_falling else "bottom",
-            fontsize=_LETTERS,
-            weight="bold",
-            color=_INK,
-        )
+        _write_last(axes, known, positions[-1], top)
+    # a little room, so that a mark at nothing or at everything is whole
+    axes.set_ylim(-0.03 * top, 1.04 * top)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:.0%}"))
     axes.yaxis.set_major_locator(MaxNLocator(4))
     ticks = sorted({0, span // 2, span}) if len(days) > 2 else sorted({0, span})
@@ -125,6 +126,23 @@ def draw_trend(days: Sequence[Net]) -> bytes:
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(_LINE)
     return _png(figure)
+
+
+def _write_last(axes: Axes, known: Sequence[tuple[Net, float, float]], position: int, top: float) -> None:
+    """The last day's figure beside its mark: below it where the line comes from above and there is room."""
+    day, low, high = known[-1]
+    is_falling = len(known) > 1 and known[-2][1] > low > 0.2 * top
+    axes.annotate(
+        percent(low) if day.ratio is not None else f"{percent(low)} to {percent(high)}",
+        (position, low if is_falling or day.ratio is not None else high),
+        xytext=(4, -10 if is_falling else 10),
+        textcoords="offset points",
+        ha="right",
+        va="top" if is_falling else "bottom",
+        fontsize=_LETTERS,
+        weight="bold",
+        color=_INK,
+    )
 
 
 def _unbroken(positions: Sequence[int]) -> list[list[int]]:
