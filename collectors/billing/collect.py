@@ -43,8 +43,10 @@ def collect(
     lines = pl.concat([bill.frame for bill in bills], how="diagonal_relaxed") if len(bills) > 1 else bills[0].frame
     reaches = newest_usage_end(lines)
     if reaches is None:
+        causes = [f"; {bill.file}:{reject.line}: {reject.detail}" for bill in bills for reject in bill.rejects[:1]]
         raise SourceFailedError(
-            f"{', '.join(bill.file for bill in bills)}: no line with a readable end of its charge period; is the bill empty?"
+            f"{', '.join(bill.file for bill in bills)}: no line with a readable end of its charge period"
+            f"{''.join(causes) or '; is the bill empty?'}"
         )
     if delivered_at is None:
         delivered_at = delivery_time(lines, delivery_id, reaches, landed_deliveries(landing.home.raw))

@@ -16,9 +16,10 @@ import polars as pl
 
 from collectors.billing.formats import NOTHING, Wish, recognise
 from collectors.billing.mapping import Format, Line, Mapper
+from collectors.billing.rows import Broken, csv_rows, flattened, json_rows, texts
 from collectors.billing.spelling import as_text, cell
 from collectors.command import SourceFailedError
-from warehouse.conform import FIRST_INSTANT, LAST_INSTANT, MALFORMED, Reject, parse_instant, redact
+from warehouse.conform import MALFORMED, Reject, parse_instant, redact
 
 #: a tag cell may be long; more than this is no cell
 FIELD_LIMIT = 1_000_000
@@ -71,7 +72,7 @@ def parse_csv(text: Iterable[str], file: str, wish: Wish = NOTHING) -> Bill:
         positions = {name: position for position, name in reversed(list(enumerate(names))) if draft.mapper.is_read(name)}
         # cells of a broken line cannot be told apart, and a column that does not land may hold a person's name
         shows_text = len(positions) == len(names)
-        for batch in _batches(_csv_rows(reader, skipped, len(names))):
+        for batch in _batches(csv_rows(reader, skipped, len(names))):
             rows = draft.whole(batch, shows_text)
             cells = {name: [cell(row[position]) for _, row in rows] for name, position in positions.items()}
             draft.add([line for line, _ in rows], cells)
@@ -86,7 +87,7 @@ def parse_csv(text: Iterable[str], file: str, wish: Wish = NOTHING) -> Bill:
 
 def parse_json_lines(lines: Iterable[bytes], file: str, wish: Wish = NOTHING) -> Bill:
     """A bill as JSON, one object a line, as BigQuery exports tables; names of nested fields are joined with a dot."""
-    return _parse_objects(_json_rows(lines), file, wish)
+    return _parse_objects(json_rows(lines), file, wish)
 
 
 def parse_json_array(text: str, file: str, wish: Wish = NOTHING) -> Bill:
@@ -96,7 +97,7 @@ def parse_json_array(text: str, file: str, wish: Wish = NOTHING) -> Bill:
     except (ValueError, RecursionError) as error:
         raise SourceFailedError(f"{file}: no readable JSON ({error}); give JSON lines, one object a line") from error
     rows = (
-        (number, item if isinstance(item, dict) else _Broken("no JSON object", as_text(item) or ""))
+        (number, item if isinstance(item, dict) else Broken("no JSON object", as_text(item) or ""))
         for number, item in enumerate(items, start=1)
     )
     return _parse_objects(rows, file, wish)
@@ -108,7 +109,7 @@ def parse_batches(names: Sequence[str], batches: Iterable[pl.DataFrame], file: s
     last = 0
     for frame in batches:
         numbers = list(range(last + 1, last + frame.height + 1))
-        draft.add(numbers, {series.name: _texts(series) for series in frame.get_columns()})
+        draft.add(numbers, {series.name: texts(series) for series in frame.get_columns()})
         last += frame.height
     return draft.finish()
 
@@ -117,14 +118,6 @@ def wanted_columns(names: Sequence[str], file: str, wish: Wish = NOTHING) -> lis
     """The columns of a bill that are read. Raises SourceFailedError where they are of no known format."""
     mapper = Mapper(recognise(names, file, wish), names)
     return [name for name in names if mapper.is_read(name)]
-
-
-@dataclass(frozen=True)
-class _Broken:
-    """A row that none can be read from, and its text for the quarantine."""
-
-    detail: str
-    text: str = ""
 
 
 class _Draft:
@@ -138,12 +131,12 @@ class _Draft:
         self._second: list[Line] = []
         self._last = 0
 
-    def whole(self, batch: Iterable[tuple[int, T | _Broken]], shows_text: bool) -> list[tuple[int, T]]:
+    def whole(self, batch: Iterable[tuple[int, T | Broken]], shows_text: bool) -> list[tuple[int, T]]:
         """The rows that are whole; the broken ones become rejects."""
         rows: list[tuple[int, T]] = []
         for number, item in batch:
             self._last = number
-            if isinstance(item, _Broken):
+            if isinstance(item, Broken):
                 self._reject(number, item.detail, item.text if shows_text else "")
             else:
                 rows.append((number, item))
@@ -195,42 +188,9 @@ def _until(line: Line, reach: datetime | None) -> Line:
     return {**line, "charge_period_end": f"{reach.isoformat()}Z"}
 
 
-def _csv_rows(reader: Any, skipped: int, width: int) -> Iterator[tuple[int, list[str] | _Broken]]:
-    while True:
-        line = skipped + reader.line_num + 1
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield line, _Broken(f"unreadable line ({error})")
-            continue
-        if not row:
-            continue
-        text = ",".join(row)
-        if "\0" in text or not (text.isascii() or text.encode("utf-8", "ignore").decode() == text):
-            yield line, _Broken("not UTF-8 text", text)
-        elif len(row) < width or any(row[width:]):
-            yield line, _Broken(f"{len(row)} fields where the header names {width}", text)
-        else:
-            yield line, row
-
-
-def _json_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any] | _Broken]]:
-    for number, content in enumerate(lines, start=1):
-        if not content.strip():
-            continue
-        try:
-            item = json.loads(content, parse_float=Decimal)
-        except (ValueError, RecursionError) as error:
-            yield number, _Broken(f"no JSON object ({error})")
-            continue
-        yield number, item if isinstance(item, dict) else _Broken("no JSON object")
-
-
-def _parse_objects(rows: Iterable[tuple[int, dict[str, Any] | _Broken]], file: str, wish: Wish) -> Bill:
+def _parse_objects(rows: Iterable[tuple[int, dict[str, Any] | Broken]], file: str, wish: Wish) -> Bill:
     try:
-        flat = ((number, item if isinstance(item, _Broken) else dict(_flattened(item))) for number, item in rows)
+        flat = ((number, item if isinstance(item, Broken) else dict(flattened(item))) for number, item in rows)
         first = list(islice(flat, FIRST_OBJECTS))
         names = list(dict.fromkeys(name for _, item in first if isinstance(item, dict) for name in item))
         if not names:
@@ -252,41 +212,6 @@ def _batches(rows: Iterable[T]) -> Iterator[list[T]]:
     rows = iter(rows)
     while batch := list(islice(rows, BATCH_ROWS)):
         yield batch
-
-
-#: maps of free keys, which are values and no nested columns
-_MAPS = ("labels", "system_labels", "tags", "product", "resource_tags", "cost_category", "discount")
-
-
-def _flattened(item: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in item.items():
-        if isinstance(value, dict) and name.lower() not in _MAPS and prefix.count(".") < 5:
-            yield from _flattened(value, f"{prefix}{name}.")
-        elif isinstance(value, str):
-            # half of a surrogate pair is no text
-            yield prefix + name, value.encode("utf-8", "replace").decode()
-        else:
-            yield prefix + name, value
-
-
-def _texts(series: pl.Series) -> list[str | None]:
-    """The values of a typed column as texts; times are UTC where they have no zone."""
-    if isinstance(series.dtype, pl.Datetime | pl.Date):
-        return _times(series)
-    if series.dtype in (pl.Categorical, pl.Enum, pl.Float32):
-        series = series.cast(pl.String)
-    return [as_text(value) for value in series.to_list()]
-
-
-def _times(series: pl.Series) -> list[str | None]:
-    unit = series.dtype.time_unit if isinstance(series.dtype, pl.Datetime) else None
-    factor = {"ns": 1000, "us": 1, "ms": 1 / 1000}.get(unit or "", 1 / 86_400_000_000)
-    physical = series.to_physical().cast(pl.Int64)
-    # a file may hold times that Python has none for: they stay numbers, to be rejected with their line
-    inside = (physical >= FIRST_INSTANT * factor) & (physical <= LAST_INSTANT * factor)
-    naive = physical.set(~inside, None).cast(pl.Datetime(unit) if unit else pl.Date)
-    written = naive.cast(pl.Datetime("us")).dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
-    return [text or (None if raw is None else str(raw)) for text, raw in zip(written, physical, strict=True)]
 
 
 def newest_usage_end(frame: pl.DataFrame) -> datetime | None:

@@ -16,7 +16,7 @@ from collectors.billing.client import read_bill
 from collectors.billing.collect import billing
 from collectors.command import SourceFailedError
 from tests.unit.collectors.billing import test_azure, test_cur, test_gcp, test_oci
-from tests.unit.collectors.billing.bills import LINE, bill, save, table
+from tests.unit.collectors.billing.bills import LINE, bill, read, save, table
 from warehouse.conform import conform
 from warehouse.landing_shape import TABLES
 
@@ -110,6 +110,16 @@ def test_an_unclosed_quote_costs_its_line_and_is_told(tmp_path: Path) -> None:
     text = bill({}) + bill({"ChargeDescription": "x"}).splitlines()[1].replace("Usage", '"Usage', 1) + "\n"
     rows, refused = count(save(tmp_path, "a.csv", text))
     assert (rows, refused) == (1, 1)
+
+
+def test_lines_that_all_leave_the_last_columns_out_are_filled_up_and_one_that_alone_does_is_refused() -> None:
+    """Every line of a bill had a field less than its header, and none landed."""
+    head, line = bill({"InvoiceId": "", "SkuId": ""}).splitlines()
+    short = line.removesuffix(",")
+    parsed = read("\n".join([head, short, short, line, short.rsplit(",", 3)[0]]))
+    assert parsed.frame["line_number"].to_list() == [2, 3, 4]
+    assert [(reject.line, reject.detail) for reject in parsed.rejects] == [(5, "9 fields where the header names 13")]
+    assert read("\n".join([head, line, short])).frame["line_number"].to_list() == [2]
 
 
 def test_text_in_another_encoding_is_refused_line_by_line(tmp_path: Path) -> None:
