@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -162,8 +163,12 @@ def _csv(path: Path, first: bytes, blocks: Iterator[bytes], form: Format | None)
 
 
 def _header(block: bytes) -> list[str]:
-    line = block.lstrip(b"\r\n").partition(b"\n")[0][: 1 << 16].decode("utf-8", "replace")
-    return [name.strip() for name in next(csv.reader([line]), [])]
+    """The first line's cells; none where it is no CSV line."""
+    text = block.lstrip(b"\r\n")[: 1 << 16].decode("utf-8", "replace")
+    try:
+        return [name.strip() for name in next(csv.reader(io.StringIO(text, newline="")), [])]
+    except csv.Error:
+        return []
 
 
 def is_told(form: Format, record: dict[str, Any]) -> bool:

@@ -229,3 +229,10 @@ def test_any_text_ends_in_rows_and_rejects(tmp_path_factory: pytest.TempPathFact
     path.write_text("".join(parts))
     with suppress(SourceFailedError):
         assert all(item.line is None or item.line >= 1 for item in read_records(path, None))
+
+
+def test_a_header_with_a_line_end_in_its_middle_is_refused_with_its_name(land: Land) -> None:
+    """Found by fuzzing: the header was cut at LF only, and a CR in it ended in a traceback of the csv module."""
+    code, said, found = land('"TIME"\rSTAMP,"ContextTokens\rGeneratedTokens\n2023-11-16 18:15:46,374,44\n', file="log.csv")
+    assert (code, found) == (1, [])
+    assert "log.csv" in said
