@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from tests.real.systems import FAU, FOX_2024, FOX_2025, FOX_DAY, FOX_SNAPSHOTS, ML8, SHORT_NAMES, SLURM_LIVE
+from tests.real.systems import BILLS, FAU, FOX_2024, FOX_2025, FOX_DAY, FOX_SNAPSHOTS, ML8, SHORT_NAMES, SLURM_LIVE
 from warehouse.database import connect
 from warehouse.home import Home
 from warehouse.verdict import read_verdict
@@ -78,6 +78,14 @@ def _scraped(cluster: str, devices: int, stranded_us: int = 0) -> Iterator[Golde
         yield Golden(cluster, "stranded by its MIG layout", stranded_us, TIME, _ledger(cluster, "state_reason = 'stranded'"))
 
 
+def _delivered(bill: str, lines: int, effective: str) -> Iterator[Golden]:
+    """A bill in a provider's own format: its lines, and their cost in the file cut to the 12 digits that land."""
+    where = f"from stg_landing__billing_lines where delivery_id = '{BILLS[bill][1]}'"
+    yield Golden(bill, "lines", lines, "lines", f"select count(*) {where}", is_private=True)
+    query = f"select sum(effective_cost) {where}"
+    yield Golden(bill, "effective cost", Decimal(effective), "", query, is_private=True)
+
+
 def _listed(provider: str, prices: int, total: str) -> Iterator[Golden]:
     where = f"from stg_landing__rate_cards where cluster = 'price-lists' and provider = '{provider}'"
     yield Golden(f"price list {provider}", "prices per GPU-hour", prices, "prices", f"select count(*) {where}", is_private=True)
@@ -94,7 +102,7 @@ def _specified(model: str, watts: int) -> Iterator[Golden]:
 
 
 def _billed(provider: str, lines: int, billed: str) -> Iterator[Golden]:
-    where = f"from fct_billing_lines where provider_name = '{provider}'"
+    where = f"from fct_billing_lines where provider_name = '{provider}' and billing_period_start >= '2024-01-01'"
     yield Golden("focus-1.0-sample", f"lines of {provider}", lines, "lines", f"select count(*) {where}")
     yield Golden(
         "focus-1.0-sample", f"billed by {provider}", Decimal(billed), "USD",
@@ -222,12 +230,19 @@ GOLDEN = (
     *_specified("NVIDIA H100 80GB HBM3", 700),
     *_specified("NVIDIA A100-SXM4-80GB", 400),
     *_specified("Tesla T4", 70),
+    *_delivered("aws-cur", 1281, "1.6823086974"),
+    *_delivered("azure-ea", 27, "1.261369265057"),
+    *_delivered("oci", 506, "2.52358932543"),
+    # a reservation is a purchase of 3.25 in the actual cost, and a share of each hour's usage in the amortised
+    *_delivered("azure-ea-actual", 11, "5.295007786742"),
+    *_delivered("azure-ea-amortized", 28, "16.296932136637"),
     *_billed("AWS", 942, "18.0066386184"),
     *_billed("Microsoft", 51, "1.97651418586"),
     *_billed("Oracle", 7, "0.53707392473"),
     Golden(
         *("focus-1.0-sample", "lines below zero", 13, "lines"),
-        "select count(*) from fct_billing_lines where billed_cost < 0 or effective_cost < 0",
+        "select count(*) from fct_billing_lines "
+        "where (billed_cost < 0 or effective_cost < 0) and billing_period_start >= '2024-01-01'",
     ),
     Golden(
         *("all", "days and clusters whose GPU-hours are not conserved", 0, "rows"),
