@@ -1,1 +1,1 @@
-"""`make demo`: a small made-up fleet, from files to a published table, through Airflow's own DAG runs."""
+"""`make demo`: a made-up fleet, from files to a published table and a mail, through Airflow's own DAG runs."""

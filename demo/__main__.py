@@ -1,6 +1,10 @@
-"""`make demo`: land the made-up fleet, build, gate and publish it by running the project's DAGs, print the first screen.
+"""`make demo`: make up a fleet, land it, build, gate and publish it by running the project's DAGs, print the first screen.
 
 python -m demo [FOLDER]    everything it writes is below FOLDER (.demo), whose `data` is a GPU_NET_HOME
+
+Most of the fleet's time is landed in the landing shape; its last two hours are written as the text of sacct, kubectl,
+dcgm-exporter, vLLM and a FOCUS bill, and land through the collectors of those. What is published is compared with the
+answer that the simulation left.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,12 +26,18 @@ from rich.console import Console
 from dags.local.airflow_home import PROJECT_ROOT, adopt, prepare_database
 from dags.local.runs import load_dags, run, succeeded
 
+GPUS, DAYS, SEED = 60, 14, 7
+UNTIL_AT = datetime(2026, 11, 5)
+NATIVE_HOURS = 2
+#: seconds between the samples of the time that is landed: as many as a scrape a minute gives for the rest
+INTERVAL = 60
+
 #: in the log: where a task's exception begins, and a line of Airflow's own
 FAILURE = re.compile(r"airflow\.sdk\.exceptions\.Airflow\w*Exception: ")
 AIRFLOW_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 #: what each DAG is run for
 DAGS = {
-    "collect_incoming": "land the files: landing shape, sacct, dcgm-exporter, FOCUS",
+    "collect_incoming": "land the text of the last two hours: sacct, scontrol, kubectl, dcgm-exporter, vLLM, LiteLLM, FOCUS",
     "build_warehouse": "build, gate, publish",
 }
 
@@ -42,13 +53,12 @@ def main(folder: Path = PROJECT_ROOT / ".demo") -> None:
     os.environ["GPU_NET_HOME"] = str(data)
     adopt(folder / "airflow")
     console = Console(file=os.fdopen(os.dup(1), "w"), soft_wrap=True)
-    console.print("GPU Net demo: 12 GPUs, 2 clusters, 2026-11-02 to 2026-11-04, made up; nothing leaves this machine")
+    console.print(
+        f"GPU Net demo: {GPUS} GPUs in 3 clusters over {DAYS} days to {UNTIL_AT:%Y-%m-%d}, made up; nothing leaves this machine"
+    )
     with _into(log), console.status("") as status:
-        with _step(console, status, "write the fleet's files"):
-            from demo import landing_files, native_text
-
-            landing_files.write(data / "incoming")
-            native_text.write(data / "incoming")
+        with _step(console, status, f"make the fleet up, land all but its last {NATIVE_HOURS} hours"):
+            answer = _simulate(data)
         with _step(console, status, "start Airflow (one process, its own database)"):
             prepare_database()
             dags = load_dags()
@@ -59,8 +69,37 @@ def main(folder: Path = PROJECT_ROOT / ".demo") -> None:
             if not succeeded(states):
                 status.stop()
                 _give_up(console, log)
-    _show(console)
-    console.print(f"\nlog: {log}; total time {time.time() - started:.0f} s")
+        with _step(console, status, "draw the digest of the last day"):
+            digests = _digest(data)
+    _show(console, answer, digests)
+    console.print(f"log               {log}\ntotal time        {time.time() - started:.0f} s")
+
+
+def _simulate(data: Path) -> Path:
+    """Land the fleet up to its last hours, write those as native text; where the answer is."""
+    from collectors.simulate.answer import write_answer
+    from collectors.simulate.land import land_plan
+    from collectors.simulate.native.write import write_native
+    from collectors.simulate.world import Parameters, make_plan
+    from warehouse.home import Home
+    from warehouse.landing import Landing
+
+    home = Home.from_environment()
+    parameters = Parameters(GPUS, DAYS * 24, SEED, UNTIL_AT)
+    plan = make_plan(parameters)
+    native_from = plan.window.minutes - NATIVE_HOURS * 60
+    for outcome in land_plan(plan, parameters, 0, native_from, INTERVAL, Landing(home)):
+        print(outcome.summary())
+    print(write_native(plan, native_from, plan.window.minutes, data / "incoming"), "files")
+    return write_answer(plan, parameters, home)
+
+
+def _digest(data: Path) -> list[Path]:
+    """Preview the mail of the last day; its files."""
+    from warehouse.digest.command import digest_command
+
+    digest_command.main([], prog_name="python -m warehouse digest", standalone_mode=False)
+    return sorted(path for path in (data / "digests").rglob("*") if path.suffix in (".html", ".png"))
 
 
 @contextmanager
@@ -98,13 +137,22 @@ def _give_up(console: Console, log: Path) -> NoReturn:
     sys.exit(1)
 
 
-def _show(console: Console) -> None:
+def _show(console: Console, answer: Path, digests: list[Path]) -> None:
+    """The first screen, how it compares with what was planted, and where things are."""
+    from demo.planted import compare
     from warehouse.first_screen import show
     from warehouse.home import Home
 
+    database = Home.from_environment().published_database
     console.print()
-    show(Home.from_environment().published_database, console)
-    console.print("open it read-only, for example: duckdb -readonly, DBeaver, Superset; the tables are in schema main")
+    show(database, console)
+    console.print(compare(answer, database).summary(), markup=False, highlight=False)
+    console.print()
+    console.print(f"database          {database} (open it read-only: duckdb -readonly, DBeaver, Superset; schema main)")
+    console.print(f"planted answer    {answer}")
+    for path in digests:
+        kind = "digest, picture" if path.suffix == ".png" else "digest"
+        console.print(f"{kind:<18}{path}")
 
 
 if __name__ == "__main__":

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 from warehouse.database import connect
 
-#: a row of the answer and of the ledger may differ by so much per device-hour (the ledger counts whole microseconds)
+#: the ledger counts whole microseconds and whole millionths of money per device-hour; what is more is a difference
 HOURS_TOLERANCE, COST_TOLERANCE = 1e-6, Decimal("0.01")
-NO_HOURS = 0.0
-#: usage_date, cluster, gpu_model, workload_id, state, state_reason, currency
-Key = tuple[str, str, str, str, str, str, str]
 
 
-@dataclass
-class Sum:
+class Key(NamedTuple):
+    """What a row of the answer, and of the ledger's sums, is of."""
+
+    usage_date: str
+    cluster: str
+    gpu_model: str
+    workload_id: str
+    state: str
+    state_reason: str
+    currency: str
+
+
+class Sum(NamedTuple):
     """GPU-hours and money of one row."""
 
     gpu_hours: float = 0.0
@@ -35,26 +44,55 @@ class Difference:
     published: Sum
 
     def __str__(self) -> str:
-        return (
-            f"{' '.join(self.key)}: planted {self.planted.gpu_hours:.6f} h {self.planted.cost:.4f}, "
-            f"published {self.published.gpu_hours:.6f} h {self.published.cost:.4f}"
-        )
+        planted, published = (f"{one.gpu_hours:.6f} h and {one.cost:.4f}" for one in (self.planted, self.published))
+        return f"{' '.join(self.key)}: planted {planted}, published {published}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All of the answer beside all of the ledger; `differences` from the largest on."""
+
+    planted: Mapping[Key, Sum]
+    published: Mapping[Key, Sum]
+    differences: Sequence[Difference]
+
+    def summary(self, shown: int = 5) -> str:
+        """What a person wants to know: whether the warehouse found what was planted."""
+        hours = sum(row.gpu_hours for row in self.planted.values())
+        cost = sum(row.cost for row in self.planted.values())
+        off_hours = sum(abs(row.planted.gpu_hours - row.published.gpu_hours) for row in self.differences)
+        off_cost = sum(abs(row.planted.cost - row.published.cost) for row in self.differences)
+        lines = [
+            f"planted truth     {len(self.planted)} rows of day, cluster, workload, state and reason: {hours:,.2f} GPU-hours, "
+            f"{cost:,.2f} USD",
+            f"difference        {len(self.differences)} rows, {off_hours:,.2f} GPU-hours, {off_cost:,.2f} USD",
+        ]
+        return "\n".join([*lines, *(f"  {row}" for row in self.differences[:shown])])
+
+
+def compare(answer: Path, database: Path) -> Comparison:
+    """The answer beside the published (or built) ledger."""
+    planted, published = read_answer(answer), read_ledger(database)
+    found = []
+    for key in planted.keys() | published.keys():
+        one, other = planted.get(key, Sum()), published.get(key, Sum())
+        if abs(one.gpu_hours - other.gpu_hours) > HOURS_TOLERANCE or abs(one.cost - other.cost) > COST_TOLERANCE:
+            found.append(Difference(key, one, other))
+    found.sort(key=lambda row: (-abs(row.planted.gpu_hours - row.published.gpu_hours), row.key))
+    return Comparison(planted, published, found)
 
 
 def read_answer(path: Path) -> Mapping[Key, Sum]:
     """The planted truth by key."""
-    found: dict[Key, Sum] = {}
     with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            key = tuple(row[name] for name in (
-                "usage_date", "cluster", "gpu_model", "workload_id", "state", "state_reason", "currency"
-            ))  # fmt: skip
-            found[key] = Sum(int(row["gpu_microseconds"]) / 3.6e9, Decimal(row["cost"]))  # type: ignore[index]
-    return found
+        return {
+            Key(*(row[name] for name in Key._fields)): Sum(int(row["gpu_microseconds"]) / 3.6e9, Decimal(row["cost"]))
+            for row in csv.DictReader(file)
+        }
 
 
 def read_ledger(database: Path) -> Mapping[Key, Sum]:
-    """What the ledger says by the same key; money of no device comes from the waterfall."""
+    """What the ledger says by the same key; money of no device comes from the waterfall. Money without a price counts 0."""
     found: dict[Key, Sum] = defaultdict(Sum)
     with connect(database, read_only=True) as connection:
         rows = connection.execute(
@@ -66,15 +104,5 @@ def read_ledger(database: Path) -> Mapping[Key, Sum]:
             from mart_ghost_capacity_daily where state = 'commitment_unused'"""
         ).fetchall()
     for *key, gpu_hours, cost in rows:
-        found[tuple(key)] = Sum(gpu_hours, Decimal(cost))  # type: ignore[index]
+        found[Key(*key)] = Sum(gpu_hours, Decimal(cost))
     return found
-
-
-def differences(planted: Mapping[Key, Sum], published: Mapping[Key, Sum]) -> list[Difference]:
-    """The rows that do not agree, the largest difference first."""
-    found = []
-    for key in planted.keys() | published.keys():
-        one, other = planted.get(key, Sum()), published.get(key, Sum())
-        if abs(one.gpu_hours - other.gpu_hours) > HOURS_TOLERANCE or abs(one.cost - other.cost) > COST_TOLERANCE:
-            found.append(Difference(key, one, other))
-    return sorted(found, key=lambda row: (-abs(row.planted.gpu_hours - row.published.gpu_hours), row.key))

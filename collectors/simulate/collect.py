@@ -74,9 +74,10 @@ def simulate(
         for outcome in land_plan(plan, parameters, first, last, int(interval or 10), command.landing()):
             click.echo(outcome.as_json() if as_json else outcome.summary())
     else:
-        from collectors.simulate.native import write_native
+        from collectors.simulate.native.write import write_native
 
         if interval not in (None, str(NATIVE_INTERVAL)):
             raise click.UsageError("--as native writes a scrape a minute, as the collectors of saved scrapes take for granted")
-        click.echo(write_native(plan, first, last, home.root / "incoming"))
+        incoming = home.root / "incoming"
+        click.echo(f"simulate: {write_native(plan, first, last, incoming)} files in {incoming}")
     click.echo(f"simulate: the answer is in {write_answer(plan, parameters, home)}", err=as_json)

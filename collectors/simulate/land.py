@@ -1,4 +1,4 @@
-"""Land a plan in the landing shape: a landing per cluster, one for the bills, one for what people keep by hand."""
+"""Land a plan in the landing shape: a landing per cluster, and one for what belongs to none."""
 
 from __future__ import annotations
 
@@ -36,13 +36,12 @@ def land_plan(
         )
         for cluster in CLUSTERS
     ]
-    for name, found in {
-        "bills": {"billing_lines": _framed(tables.bill_rows(plan))},
-        "reference": {"rate_cards": _framed(tables.rate_card_rows(plan)), "workload_rules": _framed(tables.rule_rows(plan))},
-    }.items():
-        outcomes.append(
-            landing.land(SOURCE, found, inputs=[parameters.name], source_version=str(VERSION), content=_content(parameters, name))
-        )
+    shared: dict[str, Frames] = {"billing_lines": _framed(tables.bill_rows(plan, first, last))}
+    if first == 0:
+        # what people keep by hand is there from the beginning
+        shared |= {"rate_cards": _framed(tables.rate_card_rows(plan)), "workload_rules": _framed(tables.rule_rows(plan))}
+    content = _content(parameters, "shared", first, last)
+    outcomes.append(landing.land(SOURCE, shared, inputs=[parameters.name], source_version=str(VERSION), content=content))
     return outcomes
 
 

@@ -30,8 +30,8 @@ LIST_PRICES = {H100.name: Decimal("2.96"), "NVIDIA L40S": Decimal("1.18")}
 COMMITTED_PRICE, UNUSED_PRICE = Decimal("2.21"), Decimal("0.38")
 COMMITMENT = "commitment-h100"
 
-#: bills come so long after a day's end, if the plan is long enough to have billed days
-DELAY = timedelta(days=1, hours=6)
+#: a day's bill comes so long after its end, if the plan is long enough to have billed days
+DELAY_MINUTES = 47 * 60
 SHORTEST_DELAYED = 4 * DAY_MINUTES
 
 
@@ -68,18 +68,25 @@ def _bill_price(fleet: Fleet, node: Node) -> Decimal:
     return COMMITTED_PRICE if node is fleet.of(SERVING)[0] else LIST_PRICES[node.model.name]
 
 
-def billed_until(window: Window) -> int:
-    """The end of what has been billed by the plan's end: days, two of them missing; a short plan is billed to its end."""
+def delivery_minute(window: Window, day: date) -> int:
+    """When a day's bill comes: 47 hours after its end; in a short plan at the plan's end."""
     if window.minutes < SHORTEST_DELAYED:
-        return window.minutes
-    newest = (window.until_at - DELAY).date()
-    return window.minute_of(datetime.combine(newest, datetime.min.time()))
+        return window.minutes - 1
+    return window.minute_of_date(day) + DAY_MINUTES + DELAY_MINUTES
+
+
+def billed_until(window: Window) -> int:
+    """The end of what has been billed by the plan's end."""
+    billed = [day for day in window.dates() if delivery_minute(window, day) < window.minutes]
+    return min(window.minutes, window.minute_of_date(billed[-1]) + DAY_MINUTES)
 
 
 def rate_cards(plan: Plan) -> Iterator[Mapping[str, Any]]:
     change = change_of_prices(plan.window)
     began_at = datetime(plan.window.start_at.year - 1, 1, 1)
-    spans = [(began_at, None)] if change is None else [(began_at, plan.window.at(change)), (plan.window.at(change), None)]
+    spans: list[tuple[datetime, datetime | None]] = [(began_at, None)]
+    if change is not None:
+        spans = [(began_at, plan.window.at(change)), (plan.window.at(change), None)]
     for number, (valid_from, valid_to) in enumerate(spans):
         yield {
             "gpu_model": A100.name,
@@ -105,11 +112,6 @@ def rate_cards(plan: Plan) -> Iterator[Mapping[str, Any]]:
             "valid_from": valid_from,
             "valid_to": valid_to,
         }
-
-
-def bill(plan: Plan) -> Iterator[Mapping[str, str | None]]:
-    """All that has been billed by the plan's end, by hour, in the columns of FOCUS."""
-    yield from bill_lines(plan, 0, plan.billed_until)
 
 
 def bill_lines(plan: Plan, first: int, last: int) -> Iterator[Mapping[str, str | None]]:

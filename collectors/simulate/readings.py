@@ -63,8 +63,19 @@ def read_node(plan: Plan, node: Node, first: int, last: int, per_minute: int) ->
     minutes = np.broadcast_to(np.arange(first, last)[None, :, None], shape)
     rows = np.broadcast_to(np.arange(len(node.slots))[:, None, None], shape)
     memory = np.broadcast_to(painting.memory_mib[:, :, None], shape)
-    arrays = (rows, minutes, part, activity, memory, power, heat, clock, bits)
-    return Readings(node.slots, *(np.ascontiguousarray(array[told]) for array in arrays), is_lost[told])
+    return Readings(
+        slots=node.slots,
+        row=rows[told],
+        minute=minutes[told],
+        part=part[told],
+        activity=activity[told],
+        memory_mib=memory[told],
+        power_milliwatts=power[told],
+        temperature_celsius=heat[told],
+        clock_mhz=clock[told],
+        bits=bits[told],
+        is_lost=is_lost[told],
+    )
 
 
 def _jitter(activity: Cells, keys: noise.Words, minute: Cells, part: Cells, per_minute: int) -> Cells:
@@ -82,12 +93,12 @@ def _card(plan: Plan, node: Node, painting: Painting, places: Cells) -> tuple[Ce
     """Power and temperature of the card, which its instances repeat; power is never a whole number of watts."""
     fractions = np.array([[slot.fraction] for slot in node.slots])
     cards = np.array([slot.card for slot in node.slots])
-    load = np.zeros(painting.activity.shape)
+    load: npt.NDArray[np.float64] = np.zeros(painting.activity.shape)
     for card in np.unique(cards):
         mine = cards == card
         load[mine] = (painting.activity[mine] * fractions[mine] / 1e6).sum(axis=0)
-    keys = np.array([noise.key_of(plan.seed, slot.gpu_uuid, "card") for slot in node.slots], np.uint64)[:, None, None]
-    chance = noise.words(keys, places)
+    keys = np.array([noise.key_of(plan.seed, slot.gpu_uuid, "card") for slot in node.slots], np.uint64)
+    chance = noise.words(keys[:, None, None], places)
     watts = node.model.idle_watts + (node.model.full_watts - node.model.idle_watts) * 0.9 * load[:, :, None]
     milliwatts = (watts * 1000 * (0.97 + 0.06 * noise.part(chance, 0))).astype(np.int64)
     celsius = (30 + 38 * load[:, :, None] + 3 * noise.part(chance, 1)).astype(np.int64)

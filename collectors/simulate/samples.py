@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +63,7 @@ def _frame(plan: Plan, node: Node, readings: Readings, interval: int) -> pl.Data
     # DCGM gives SM activity and utilisation per card only; the graphics engine's works per instance
     is_split = any(slot.instance is not None for slot in node.slots)
     by_card = {"sm_active_ratio": activity, "gpu_utilization_ratio": utilization(activity)}
-    measured = {
+    measured: dict[str, npt.NDArray[Any] | None] = {
         **(dict.fromkeys(by_card) if is_split else by_card),
         "graphics_engine_active_ratio": activity if is_split else graphics_activity(activity),
         "memory_used_bytes": readings.memory_mib * MIB,
@@ -77,10 +78,7 @@ def _frame(plan: Plan, node: Node, readings: Readings, interval: int) -> pl.Data
         pl.lit(node.name).alias("node"),
         pl.Series("interval_start_at", starts).cast(pl.Datetime("us")),
         pl.lit(interval * 1000, pl.Int64).alias("interval_ms"),
-        *(
-            pl.lit(None, pl.Float64).alias(name) if values is None else pl.Series(name, values)
-            for name, values in measured.items()
-        ),
+        *(_column(name, values) for name, values in measured.items()),
         pl.lit(float(node.model.clock_mhz)).alias("sm_clock_max_mhz"),
         pl.Series("xid", np.where(readings.is_lost, XID_LOST, 0)),
         pl.lit(SOURCE).alias("source"),
@@ -92,12 +90,17 @@ def _frame(plan: Plan, node: Node, readings: Readings, interval: int) -> pl.Data
     return frame
 
 
+def _column(name: str, values: npt.NDArray[Any] | None) -> pl.Expr | pl.Series:
+    return pl.lit(None, pl.Float64).alias(name) if values is None else pl.Series(name, values)
+
+
 def _slots(readings: Readings) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "gpu_uuid": [slot.gpu_uuid for slot in readings.slots],
             "slot_uuid": pl.Series([slot.slot_uuid for slot in readings.slots], dtype=pl.String),
             "gpu_index": [slot.index for slot in readings.slots],
+            "pci_bus_id": [slot.pci_bus_id for slot in readings.slots],
             "memory_total_bytes": [slot.memory_mib * MIB for slot in readings.slots],
         }
     )

@@ -276,14 +276,15 @@ def _place(part: SlurmPart, hosts: Sequence[_Host], jobs: Sequence[_Job], window
                 left += queue[position:]
                 break
             end = now + job.length
-            host = min(
+            chosen = min(
                 (host for host in available if host.takes(job.gpu_count, now, end)),
                 key=lambda host: len(host.free),
                 default=None,
             )
-            if host is None:
+            if chosen is None:
                 left.append(job)
                 continue
+            host = chosen
             slots = host.free[: job.gpu_count]
             del host.free[: job.gpu_count]
             broken = host.broken_at(now, end)

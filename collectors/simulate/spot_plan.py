@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from collectors.simulate import noise
 from collectors.simulate.hardware import DRIFT, SPOT, Fleet, Node
@@ -40,7 +41,7 @@ def plan_spot(fleet: Fleet, window: Window, seed: int) -> SpotPart:
     chance = noise.dice(seed, "spot")
     for number, node in enumerate(fleet.of(SPOT)):
         stays = [(0, window.minutes)] if number == 0 else _stays(window, chance)
-        for (_, end), (start, _) in zip(stays, stays[1:], strict=False):
+        for (_, end), (start, _) in pairwise(stays):
             part.troubles.append(Trouble(ABSENT, node.name, end, start, "reclaimed"))
         if stays[0][0] > 0:
             part.troubles.append(Trouble(ABSENT, node.name, 0, stays[0][0], "not rented yet"))
@@ -98,7 +99,8 @@ def _train(
         name, level, startup, every, pause = job
         until = min(now + chance.randint(180, 900), end, coming)
         load = Training(
-            level, 60_000 + 1_000 * chance.randrange(12), chance.randint(*startup), chance.randint(*every), chance.randint(*pause),
+            level, 60_000 + 1_000 * chance.randrange(12),
+            chance.randint(*startup), chance.randint(*every), chance.randint(*pause),
             # one of four hangs for longer than a stall may last
             still=(120, 165) if chance.random() < 0.25 else (0, 0),
         )  # fmt: skip

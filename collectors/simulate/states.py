@@ -74,9 +74,8 @@ def split_node(plan: Plan, node: Node) -> Mapping[Part, Numbers]:
     shared = np.zeros(painting.activity.shape, np.bool_)
     for run in runs:
         for number in run.slots:
-            stretch = (rows[number], slice(run.start, run.until(window)))
-            held[stretch] += 1.0 if run.share is None else run.share
-            shared[stretch] |= run.share is not None
+            held[rows[number], run.start : run.until(window)] += 1.0 if run.share is None else run.share
+            shared[rows[number], run.start : run.until(window)] |= run.share is not None
     _split_unheld(split, node, painting, seen, held, shared)
     in_use = held > 0
     pool = in_use.sum(axis=0)

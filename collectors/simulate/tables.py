@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from collectors.simulate.hardware import ALDER, CARD_SLICES, CIRRUS, INTERACTIVE, SPOT, Node
+from collectors.simulate.hardware import ALDER, CARD_SLICES, CIRRUS, DRIFT, SPOT, Node, Slot
 from collectors.simulate.loads import MILLION
-from collectors.simulate.money import PROVIDERS, bill, rate_cards
+from collectors.simulate.money import PROVIDERS, bill_lines, delivery_minute, rate_cards
 from collectors.simulate.painting import slot_key
 from collectors.simulate.plan import DOWN, DRAINED, DRAINING, LOST, RESERVED, Plan, Run, Service, Waiting
 from collectors.simulate.samples import MIB, start_us
+from collectors.simulate.window import DAY_MINUTES
 
 Row = Mapping[str, Any]
 
@@ -37,10 +38,9 @@ def inventory_frames(plan: Plan, nodes: Sequence[Node], first: int, last: int) -
         down = [trouble for trouble in plan.troubles_by_node.get(node.name, []) if trouble.kind == DOWN]
         minutes: list[int] = []
         for start, end in plan.presence(node):
-            start, end = max(start, first), min(end, last)
-            minutes += sorted(
-                {start, *range(-(-start // INVENTORY_EVERY) * INVENTORY_EVERY, end, INVENTORY_EVERY)} if start < end else ()
-            )
+            begin, finish = max(start, first), min(end, last)
+            following = range(begin + INVENTORY_EVERY - begin % INVENTORY_EVERY, finish, INVENTORY_EVERY)
+            minutes += [begin, *following] if begin < finish else []
         minutes = [minute for minute in minutes if not any(trouble.start <= minute < trouble.end for trouble in down)]
         seen = pl.DataFrame({"minute": pl.Series(minutes, dtype=pl.Int64)})
         slots = pl.DataFrame([_described(node, slot) for slot in node.slots], infer_schema_length=None)
@@ -55,7 +55,7 @@ def inventory_frames(plan: Plan, nodes: Sequence[Node], first: int, last: int) -
         yield frame.drop("minute", "number")
 
 
-def _described(node: Node, slot: Any) -> Row:
+def _described(node: Node, slot: Slot) -> Row:
     is_rented = node.resource_id is not None
     return {
         "number": slot.number,
@@ -193,7 +193,7 @@ def run_gpu_rows(plan: Plan, cluster: str, first: int, last: int) -> Iterator[Ro
 def checkpoint_rows(plan: Plan, first: int, last: int) -> Iterator[Row]:
     for number, (job_id, minute) in enumerate(plan.checkpoints):
         if first <= minute < last:
-            yield {"cluster": "drift", "job_id": job_id, "kind": "checkpoint", "step": number, "at": plan.window.at(minute)}
+            yield {"cluster": DRIFT, "job_id": job_id, "kind": "checkpoint", "step": number, "at": plan.window.at(minute)}
 
 
 def serving_runs(plan: Plan) -> list[tuple[Run, Service]]:
@@ -202,7 +202,7 @@ def serving_runs(plan: Plan) -> list[tuple[Run, Service]]:
     return [(run, service) for run, service in pairs if service is not None and service.peak_requests]
 
 
-def requests_of(plan: Plan, run: Run, service: Service, first: int, last: int) -> np.ndarray:  # type: ignore[type-arg]
+def requests_of(plan: Plan, run: Run, service: Service, first: int, last: int) -> npt.NDArray[np.int64]:
     """Requests that a replica answered in each minute: as many as its cards were busy."""
     slot = next(slot for slot in plan.fleet.by_name[run.node].slots if slot.number == run.slots[0])
     activity = service.load.activity(np.arange(first, last), run.start, slot_key(plan, slot))
@@ -223,12 +223,18 @@ def usage_frames(plan: Plan, first: int, last: int) -> Iterator[pl.DataFrame]:
         yield pl.concat(waiting)
 
 
-def _usage(plan: Plan, run: Run, service: Service, start: int, end: int) -> pl.DataFrame:
+def waiting_of(service: Service, start: int, end: int) -> npt.NDArray[np.bool_]:
+    """Whether requests wait, in each minute."""
     minutes = np.arange(start, end)
-    requests = requests_of(plan, run, service, start, end)
     is_waiting = np.zeros(len(minutes), np.bool_)
     for first, last in service.waiting:
         is_waiting |= (minutes >= first) & (minutes < last)
+    return is_waiting
+
+
+def _usage(plan: Plan, run: Run, service: Service, start: int, end: int) -> pl.DataFrame:
+    minutes = np.arange(start, end)
+    requests = requests_of(plan, run, service, start, end)
     below = np.array([1 - math.exp(-limit / service.seconds) for limit in BUCKETS])
     counts = np.round(requests[:, None] * below)
     latency = pl.DataFrame({"le_seconds": np.tile(BUCKETS, len(minutes)), "count": counts.ravel()})
@@ -241,7 +247,7 @@ def _usage(plan: Plan, run: Run, service: Service, start: int, end: int) -> pl.D
             "cached_prompt_tokens": requests * service.cached_tokens,
             "output_tokens": requests * service.output_tokens,
             "running_requests": requests * service.seconds / 60,
-            "waiting_requests": np.where(is_waiting, 7.0, 0.0),
+            "waiting_requests": np.where(waiting_of(service, start, end), 7.0, 0.0),
             "kv_cache_usage_ratio": np.minimum(0.75, requests * service.seconds / 200),
             "prefill_seconds": np.round(requests * service.prompt_tokens * 0.00021, 4),
             "decode_seconds": np.round(requests * service.output_tokens * 0.0011, 4),
@@ -283,13 +289,12 @@ def rate_card_rows(plan: Plan) -> Iterator[Row]:
     yield from rate_cards(plan)
 
 
-def bill_rows(plan: Plan) -> Iterator[Row]:
-    """A delivery per day, as the provider makes them, each two days late where the plan is long enough."""
-    for line in bill(plan):
-        start_at = datetime.fromisoformat(str(line["charge_period_start"])).replace(tzinfo=None)
-        delivered_at = datetime(start_at.year, start_at.month, start_at.day, 6) + timedelta(days=2)
-        yield {**line, "delivery_id": f"bill-{start_at:%Y-%m-%d}", "delivered_at": delivered_at}
-
-
-def is_interactive(run: Run, plan: Plan) -> bool:
-    return plan.fleet.by_name[run.node].role == INTERACTIVE
+def bill_rows(plan: Plan, first: int, last: int) -> Iterator[Row]:
+    """The lines that were delivered in `[first, last)`: a delivery per day."""
+    for day in plan.window.dates():
+        delivered = delivery_minute(plan.window, day)
+        if first <= delivered < last:
+            start = max(0, plan.window.minute_of_date(day))
+            end = min(plan.window.minute_of_date(day) + DAY_MINUTES, plan.billed_until)
+            for line in bill_lines(plan, start, end):
+                yield {**line, "delivery_id": f"bill-{day:%Y-%m-%d}", "delivered_at": plan.window.at(delivered)}

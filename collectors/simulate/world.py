@@ -39,7 +39,7 @@ def make_plan(parameters: Parameters) -> Plan:
     """The plan: the same for the same parameters, whatever part of it is written in whatever form."""
     window, seed = parameters.window, parameters.seed
     fleet = make_fleet(parameters.gpus, seed)
-    slurm, serving, spot = (plan(fleet, window, seed) for plan in (plan_slurm, plan_serving, plan_spot))
+    slurm, serving, spot = plan_slurm(fleet, window, seed), plan_serving(fleet, window, seed), plan_spot(fleet, window, seed)
     return Plan(
         window=window,
         seed=seed,

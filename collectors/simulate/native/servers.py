@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from collectors.simulate.plan import Plan, Run, Service
 from collectors.simulate.tables import BUCKETS, requests_of, serving_runs, waiting_of
@@ -29,12 +30,14 @@ def scrapes(plan: Plan, first: int, last: int) -> Iterator[tuple[str, int, str]]
             yield run.name, minute, _text(service, run, int(counted[place]), int(failed[place]), below[place], now, is_waiting)
 
 
-def _latencies(requests: np.ndarray, service: Service) -> np.ndarray:  # type: ignore[type-arg]
+def _latencies(requests: npt.NDArray[np.int64], service: Service) -> npt.NDArray[np.int64]:
     below = np.array([1 - math.exp(-limit / service.seconds) for limit in BUCKETS])
     return np.asarray(np.round(requests[:, None] * below)).astype(np.int64)
 
 
-def _text(service: Service, run: Run, requests: int, failed: int, below: np.ndarray, now: int, is_waiting: bool) -> str:  # type: ignore[type-arg]
+def _text(
+    service: Service, run: Run, requests: int, failed: int, below: npt.NDArray[np.int64], now: int, is_waiting: bool
+) -> str:
     model = f'engine="0",model_name="{service.model}"'
     latency = "vllm:e2e_request_latency_seconds"
     lines = [

@@ -12,6 +12,7 @@ gpu_inventory/…/, rate_cards/, workload_rules/   what people keep by hand, in 
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import chain
@@ -86,8 +87,6 @@ def stamp(instant: datetime) -> str:
 
 def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
     """Rows of one landing table; instants carry their Z."""
-    import io
-
     listed = list(rows)
     text = io.StringIO()
     writer = csv.DictWriter(text, list(listed[0]), lineterminator="\n")
