@@ -5,6 +5,8 @@ name and, behind it, what other versions call the same. What differs between ver
 
 - 1.3 puts `ServiceProviderName` and `HostProviderName` in place of `ProviderName` (1.2 and before).
 - `InvoiceId` came with 1.2; Microsoft's exports of 1.0 have it as `x_InvoiceId`.
+- From 1.1 on `SkuPriceDetails` names the instance type, which `ResourceType` ("instance", "Virtual machine") does not;
+  Microsoft has it in `x_SkuDetails`. It is what tells a GPU machine, so it stands in `resource_type` where it is given.
 - 1.0-preview has `ChargeType`, `ChargeSubcategory`, `UsageQuantity`, `UsageUnit`, `Region` and `Provider`.
 
 Quirks of deliveries: missing is the text `NULL`; times often have no offset and are UTC; `Usage-based` and
@@ -20,7 +22,7 @@ from collections.abc import Mapping
 
 from collectors.billing.mapping import Field, Format, Row
 from collectors.billing.schema import ALLOWED, COLUMNS, REQUIRED, focus_name
-from collectors.billing.spelling import instant, resource_id
+from collectors.billing.spelling import instant, json_object, resource_id
 from warehouse.landing_shape import TABLES
 
 #: landing column → what versions and providers call it besides its FOCUS name
@@ -49,12 +51,26 @@ def _status(row: Row) -> str | None:
     return _SUBCATEGORIES.get(row.get("ChargeSubcategory", "").lower())
 
 
+#: columns with details of a SKU as JSON, and what they call the instance type
+_SKU_DETAILS = {"SkuPriceDetails": ("InstanceType", "x_InstanceType"), "x_SkuDetails": ("ServiceType", "InstanceType")}
+
+
+def _resource_type(row: Row) -> str | None:
+    for column, names in _SKU_DETAILS.items():
+        details = json_object(row.get(column)) or {}
+        if found := next((details[name] for name in names if isinstance(details.get(name), str) and details[name]), None):
+            return str(found)
+    return row.get("ResourceType")
+
+
 def _field(column: str) -> Field:
     sources = f"{focus_name(column)} {OTHER_NAMES.get(column, '')}"
     if column == "commitment_discount_status":
         return Field(column, sources, derive=_status)
     if column in ALLOWED:
         return Field(column, sources, spell=lambda text: allowed_word(column, text))
+    if column == "resource_type":
+        return Field(column, f"{sources} {' '.join(_SKU_DETAILS)}", derive=_resource_type)
     if column == "resource_id":
         return Field(column, sources, spell=resource_id)
     if column == "billing_currency":

@@ -116,6 +116,20 @@ def test_the_customer_agreements_names_and_case_are_the_same_columns() -> None:
     assert values(row, "pricing_category", "billing_period_end") == ("Dynamic", datetime(2026, 10, 1))
 
 
+def test_a_commitment_of_a_customer_agreement_is_named_by_its_reservation_or_its_benefit() -> None:
+    names = {"chargeType": "Usage", "date": "09/17/2026", "billingCurrency": "USD", "billingAccountId": "a", "provider": "Azure"}
+    rows = land(
+        {**names, "costInBillingCurrency": "2", "reservationId": "r-1", "pricingModel": "Reservation", "term": "12"},
+        {**names, "costInBillingCurrency": "-1.25", "reservationId": "", "pricingModel": "OnDemand"},
+        {**names, "costInBillingCurrency": "3", "benefitId": "/providers/b-1", "pricingModel": "SavingsPlan"},
+    )
+    assert [values(row, *MONEY, "commitment_discount_id") for row in rows] == [
+        (0.0, 2.0, "r-1"),
+        (-1.25, -1.25, None),
+        (0.0, 3.0, "/providers/b-1"),
+    ]
+
+
 def test_a_pay_as_you_go_export_in_german_lands_by_its_month_and_subscription() -> None:
     parsed = read(
         table(

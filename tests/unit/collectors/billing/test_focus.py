@@ -53,6 +53,52 @@ def test_ids_of_instances_are_those_of_nodes() -> None:
     ]
 
 
+def test_the_details_of_a_sku_name_the_machine_that_the_resource_type_does_not() -> None:
+    rows = landed(
+        read(
+            bill(
+                {"ResourceType": "instance", "SkuMeter": "BoxUsage", "SkuPriceDetails": '{"InstanceType": "p5.48xlarge"}'},
+                {"ResourceType": "Virtual machine", "x_SkuDetails": '{"ServiceType": "Standard_ND96isr_H100_v5"}'},
+                {"ResourceType": "instance", "SkuPriceDetails": "{}"},
+            )
+        )
+    )
+    assert [row["resource_type"] for row in rows] == ["p5.48xlarge", "Standard_ND96isr_H100_v5", "instance"]
+
+
+def test_oracles_preview_report_lands_under_the_names_of_1_0() -> None:
+    """Its header has Provider, Region, UsageQuantity, no ConsumedQuantity, and times of nine digits with an offset."""
+    line = {
+        "AvailabilityZone": "us-ashburn-1-AD-1",
+        "BilledCost": "12.50",
+        "BillingAccountId": "12345",
+        "BillingCurrency": "USD",
+        "BillingPeriodEnd": "2026-02-01T00:00:00.123456789+00:00",
+        "BillingPeriodStart": "2026-01-01T00:00Z",
+        "ChargeCategory": "Usage",
+        "ChargePeriodEnd": "2026-01-02T00:00:00Z",
+        "ChargePeriodStart": "2026-01-01T00:00:00Z",
+        "ChargeSubCategory": "",
+        "EffectiveCost": "12.50",
+        "InvoiceIssuer": "Oracle",
+        "Provider": "OCI",
+        "Region": "us-ashburn-1",
+        "ResourceId": "ocid1.instance.oc1",
+        "Tags": "{}",
+        "UsageQuantity": "1.00",
+        "UsageUnit": "Hours",
+        "x_oci_CompartmentName": "Production",
+    }
+    (row,) = landed(read(table(line)))
+    assert values(row, "provider_name", "region_id", "consumed_quantity", "consumed_unit", "billed_cost") == (
+        "OCI",
+        "us-ashburn-1",
+        1.0,
+        "Hours",
+        12.5,
+    )
+
+
 def test_semicolons_and_blank_first_lines_do_not_matter() -> None:
     parsed = read("\n\n" + table(LINE, delimiter=";"))
     assert parsed.frame["line_number"].to_list() == [4]
