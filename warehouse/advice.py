@@ -58,11 +58,8 @@ def read_build(home: Home) -> tuple[Build | None, bool]:
 def advise(home: Home, landed: Sequence[LandedTable], now: datetime) -> list[Advice]:
     """Everything to do, the most pressing first; empty where all is as it should be."""
     if not any(record.status == "landed" and record.rows_landed for record in landed):
-        return [
-            *_failures(home),
-            *_waiting(home),
-            Advice("nothing has landed yet", f"{CHECK}, then the collector that it names"),
-        ]
+        nothing = Advice("nothing has landed yet", f"{CHECK}, then the collector of what it finds (python -m collectors --help)")
+        return [*_failures(home), *_waiting(home), nothing]
     return [
         *_config_problems(home),
         *_failures(home),
@@ -186,12 +183,12 @@ def _gaps_in_the_answer(home: Home, landed: Sequence[LandedTable]) -> Iterator[A
     if unpriced:
         listed = ", ".join(f"{model} in {cluster} ({hours:,.0f} GPU-hours)" for cluster, model, hours in unpriced[:3])
         more = f" and {len(unpriced) - 3} more" if len(unpriced) > 3 else ""
-        yield Advice(f"no price is known of {listed}{more}", f"{INIT}, fill in {path_of(home, 'rate_cards')}, then {RUN}")
+        yield Advice(f"no price is known of {listed}{more}", _fill_in(home, "rate_cards", "the price"))
     if unnamed and unnamed[0]:
         count = "1 workload" if unnamed[0] == 1 else f"{unnamed[0]} workloads"
         yield Advice(
             f"{count} ({unnamed[1]:.0%} of the time held) without a team",
-            f"{INIT}, fill in {path_of(home, 'workload_rules')}, then {RUN}",
+            _fill_in(home, "workload_rules", "the team"),
         )
     for cluster, coverage in unobserved:
         has_readings = any(record.table_name == "gpu_samples" and cluster in record.through for record in landed)
@@ -205,6 +202,10 @@ def _gaps_in_the_answer(home: Home, landed: Sequence[LandedTable]) -> Iterator[A
                 f"no readings of the GPUs of {cluster}: what the time held was used for is not known",
                 "python -m collectors nvml on each GPU host, or dcgm --url, or prometheus --url",
             )
+
+
+def _fill_in(home: Home, table_name: str, what: str) -> str:
+    return f"{INIT} adds the lines that are missing; fill in {what} in {path_of(home, table_name)}, then {RUN}"
 
 
 _UNPRICED = f"""

@@ -10,7 +10,7 @@ an empty time of validity. While a line of the file cannot be read nothing is ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -18,9 +18,9 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from warehouse.conform import MALFORMED, Reject, conform
+from warehouse.conform import MALFORMED, Conformed, Reject, conform
 from warehouse.home import Home
-from warehouse.init.files import ConfigError, ConfigRow, read_config_file
+from warehouse.init.files import ConfigError, ConfigFile, ConfigRow, read_config_file
 from warehouse.landing import CollectionOutcome, Landing, LandingError
 from warehouse.landing_shape import TABLES, Table
 from warehouse.outcomes import current_files, landed_tables
@@ -65,41 +65,50 @@ def path_of(home: Home, table_name: str) -> Path:
 def read_said(home: Home, table_name: str) -> Said:
     """Read one file; nothing is landed."""
     table, path = TABLES[table_name], path_of(home, table_name)
-    nothing = conform(table, pl.DataFrame(), path.name).rows
-    required = [column.name for column in table.columns if column.required]
     try:
-        file = read_config_file(path, required)
+        file = read_config_file(path, [column.name for column in table.columns if column.required])
     except ConfigError as error:
-        return Said(table, path, nothing, error=str(error))
+        return Said(table, path, _typed(table, path, []).rows, error=str(error))
     if file is None:
-        return Said(table, path, nothing, exists=False)
-    known = [column.name for column in table.columns]
-    unknown = [name for name in file.header if name and name not in known]
-    notes = [f"{path}: column {', '.join(unknown)} is not read; the columns are {', '.join(known)}"] if unknown else []
+        return Said(table, path, _typed(table, path, []).rows, exists=False)
     rows, unpriced = _complete(table, file.rows)
-    if unpriced:
-        lines = ", ".join(str(row.line) for row in unpriced[:10]) + (", …" if len(unpriced) > 10 else "")
-        notes.append(f"{path}: {len(unpriced)} lines have no price yet and are skipped (line {lines}); fill cost_per_gpu_hour")
-    rejects = [*file.rejects]
-    sound: list[ConfigRow] = []
-    for row in rows:
-        problem = _problem(table, row)
-        if problem:
-            rejects.append(Reject(path.name, row.line, MALFORMED, problem))
-        else:
-            sound.append(row)
+    problems = {row.line: problem for row in rows if (problem := _problem(table, row))}
+    checked = _typed(table, path, [row for row in rows if row.line not in problems])
+    rejects = [Reject(path.name, line, MALFORMED, problem) for line, problem in problems.items()]
+    rejects = sorted([*file.rejects, *rejects, *checked.rejects], key=lambda reject: reject.line or 0)
+    last = checked.rows.unique(table.key, keep="last", maintain_order=True)
+    return Said(table, path, last, tuple(rejects), tuple(_notes(table, file, unpriced, checked.rows, last)))
+
+
+def _typed(table: Table, path: Path, rows: Sequence[ConfigRow]) -> Conformed:
+    """The rows as the landing shape types them."""
+    known = [column.name for column in table.columns]
     frame = pl.DataFrame(
-        [{name: row.cells.get(name) for name in known} | {"line_number": row.line} for row in sound],
+        [{name: row.cells.get(name) for name in known} | {"line_number": row.line} for row in rows],
         schema=dict.fromkeys(known, pl.String) | {"line_number": pl.Int64},
     )
-    checked = conform(table, frame, path.name)
-    last = checked.rows.unique(table.key, keep="last", maintain_order=True)
-    if last.height < checked.rows.height:
-        repeated = checked.rows.filter(~pl.col("line_number").is_in(last["line_number"].to_list()))["line_number"].to_list()
-        shown = ", ".join(str(line) for line in repeated[:10])
-        notes.append(f"{path}: line {shown} is said again further down with the same {', '.join(table.key)}; the last one stands")
-    every = sorted([*rejects, *checked.rejects], key=lambda reject: reject.line or 0)
-    return Said(table, path, last, tuple(every), tuple(notes))
+    return conform(table, frame, path.name)
+
+
+def _notes(
+    table: Table, file: ConfigFile, unpriced: Sequence[ConfigRow], rows: pl.DataFrame, last: pl.DataFrame
+) -> Iterator[str]:
+    """What is no mistake and still passed over."""
+    known = [column.name for column in table.columns]
+    unknown = [name for name in file.header if name and name not in known]
+    if unknown:
+        yield f"{file.path}: column {', '.join(unknown)} is not read; the columns are {', '.join(known)}"
+    if unpriced:
+        lines = _listed([row.line for row in unpriced])
+        yield f"{file.path}: no price yet, and therefore skipped: line {lines}; fill in currency and cost_per_gpu_hour"
+    repeated = rows.filter(~pl.col("line_number").is_in(last["line_number"].to_list()))["line_number"].to_list()
+    if repeated:
+        key = ", ".join(table.key)
+        yield f"{file.path}: line {_listed(repeated)} is said again further down with the same {key}; the last one stands"
+
+
+def _listed(lines: Sequence[int]) -> str:
+    return ", ".join(str(line) for line in lines[:10]) + (", …" if len(lines) > 10 else "")
 
 
 def _complete(table: Table, rows: tuple[ConfigRow, ...]) -> tuple[list[ConfigRow], list[ConfigRow]]:

@@ -97,7 +97,7 @@ def test_each_gpu_model_of_a_cluster_gets_a_line_without_a_price(place: Home) ->
     ]
     said = read_said(place, "rate_cards")
     assert (said.rows.height, said.rejects) == (0, ())
-    assert "2 lines have no price yet and are skipped (line 10, 12)" in said.notes[0]
+    assert "no price yet, and therefore skipped: line 10, 12;" in said.notes[0]
 
 
 def test_a_gpu_on_a_bill_needs_no_price_and_the_bill_names_the_currency(place: Home) -> None:
