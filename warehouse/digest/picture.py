@@ -18,7 +18,7 @@ from PIL import Image
 
 from warehouse.digest.figures import Net
 from warehouse.digest.page import Bar
-from warehouse.digest.words import hours, percent
+from warehouse.digest.words import hours
 from warehouse.first_screen import NO_TIME
 
 #: a mail's column is 600 pixels wide; twice as many for sharp screens
@@ -111,8 +111,8 @@ def draw_trend(days: Sequence[Net]) -> bytes:
     span = max((days[-1].usage_date - days[0].usage_date).days, 1)
     axes.set_xlim(-0.5, span + 0.5)
     top = min(1.0, 1.25 * max((high for _, _, high in known), default=1.0)) or 1.0
-    if known:
-        _write_last(axes, known, positions[-1], top)
+    # the figure itself stands above the picture
+    axes.plot(positions[-1:], [low for _, low, _ in known[-1:]], color=_INK, marker="o", markersize=9)
     # a little room, so that a mark at nothing or at everything is whole
     axes.set_ylim(-0.03 * top, 1.04 * top)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:.0%}"))
@@ -126,23 +126,6 @@ def draw_trend(days: Sequence[Net]) -> bytes:
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(_LINE)
     return _png(figure)
-
-
-def _write_last(axes: Axes, known: Sequence[tuple[Net, float, float]], position: int, top: float) -> None:
-    """The last day's figure beside its mark: below it where the line comes from above and there is room."""
-    day, low, high = known[-1]
-    is_falling = len(known) > 1 and known[-2][1] > low > 0.2 * top
-    axes.annotate(
-        percent(low) if day.ratio is not None else f"{percent(low)} to {percent(high)}",
-        (position, low if is_falling or day.ratio is not None else high),
-        xytext=(4, -10 if is_falling else 10),
-        textcoords="offset points",
-        ha="right",
-        va="top" if is_falling else "bottom",
-        fontsize=_LETTERS,
-        weight="bold",
-        color=_INK,
-    )
 
 
 def _unbroken(positions: Sequence[int]) -> list[list[int]]:
