@@ -60,7 +60,7 @@ class HttpServer:
     url: str
     token_file: Path | None = None
     ca_file: Path | None = None
-    timeout_seconds: float = TIMEOUT_SECONDS
+    timeout_seconds: float = field(default_factory=lambda: TIMEOUT_SECONDS)
     target: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class Kubectl:
 
     kubeconfig: Path | None = None
     context: str | None = None
-    timeout_seconds: float = TIMEOUT_SECONDS
+    timeout_seconds: float = field(default_factory=lambda: TIMEOUT_SECONDS)
     target: str = "kubectl"
 
     def __post_init__(self) -> None:
@@ -116,9 +116,10 @@ class Kubectl:
 
 
 def find_server(
-    api_url: str | None, kubeconfig: Path | None, context: str | None, timeout_seconds: float = TIMEOUT_SECONDS
+    api_url: str | None, kubeconfig: Path | None, context: str | None, timeout_seconds: float | None = None
 ) -> Server:
     """The address given, else the cluster in which this runs, else kubectl."""
+    timeout_seconds = timeout_seconds or TIMEOUT_SECONDS
     if api_url:
         return HttpServer(api_url, timeout_seconds=timeout_seconds)
     host = os.environ.get("KUBERNETES_SERVICE_HOST")
