@@ -28,6 +28,9 @@ from collectors.files import GZIP, decode, read_file
 from collectors.tables.delimited import UNREADABLE, refuse_endless_lines
 from collectors.tables.parse import read_blocks, split_lines
 
+#: raised when the tables of columns begin to make other lines of the same bytes
+RULES_VERSION = 2
+
 _ZIP = b"PK\x03\x04"
 
 
@@ -77,9 +80,14 @@ def _text_lines(blocks: Iterator[bytes]) -> Iterator[str]:
     yield from io.StringIO(rest.decode("utf-8", "surrogateescape"), newline="")
 
 
-def content_hash(paths: list[Path]) -> str:
-    """What the files hold, packed or not, in whatever order and under whatever name: hex SHA-256."""
-    return hashlib.sha256("".join(sorted(_hash(path) for path in paths)).encode()).hexdigest()
+def content_hash(paths: list[Path], wish: Wish = NOTHING) -> str:
+    """What lines the files make, packed or not, in whatever order and under whatever name: hex SHA-256.
+
+    It names their delivery. The same bytes read by other rules, or in another currency, are another delivery, or its lines
+    would stand beside those of the first.
+    """
+    parts = [str(RULES_VERSION), *map("=".join, sorted(wish.given.items())), *sorted(_hash(path) for path in paths)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _hash(path: Path) -> str:

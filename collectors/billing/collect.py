@@ -39,7 +39,7 @@ def collect(
     ordered = sorted(files, key=lambda path: (path.name, str(path)))
     bills = [read_bill(path, wish) for path in ordered]
     _refuse_two_views(bills)
-    delivery_id = delivery_id or f"{bills[0].format.name}-{content_hash(ordered)[:16]}"
+    delivery_id = delivery_id or f"{bills[0].format.name}-{content_hash(ordered, wish)[:16]}"
     lines = pl.concat([bill.frame for bill in bills], how="diagonal_relaxed") if len(bills) > 1 else bills[0].frame
     reaches = newest_usage_end(lines)
     if reaches is None:

@@ -130,8 +130,12 @@ def _left_out(bills: Sequence[Bill]) -> Iterator[str]:
 
 
 def is_actual(bill: Bill) -> bool:
-    """Whether a bill has a commitment as its purchase alone: purchases of one without an effective cost."""
-    return _holds(bill, (pl.col("charge_category") == "Purchase") & (pl.col("billed") != 0) & (pl.col("effective") == 0))
+    """Whether a bill has commitments as their purchase alone: purchases without an effective cost, covered usage at 0."""
+    is_purchase = (pl.col("charge_category") == "Purchase") & (pl.col("billed") != 0) & (pl.col("effective") == 0)
+    is_covered = pl.col("commitment_discount_status") == "Used"
+    if _holds(bill, is_purchase):
+        return True
+    return _holds(bill, is_covered) and not _holds(bill, is_covered & (pl.col("effective") != 0))
 
 
 def is_amortised(bill: Bill) -> bool:

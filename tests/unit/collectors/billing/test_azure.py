@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -225,6 +226,27 @@ def test_actual_and_amortised_costs_are_no_one_delivery(home: Path, tmp_path: Pa
     result = CliRunner().invoke(billing, [str(actual), str(amortised)])
     assert result.exit_code == 1
     assert "actual.csv has actual costs and amortised.csv amortised ones" in result.output
+    later = save(tmp_path, "later.csv", table(LINE, {**COVERED, "Cost": "0"}))
+    assert CliRunner().invoke(billing, [str(later), str(amortised)]).exit_code == 1
     result = CliRunner().invoke(billing, [str(actual)])
     assert result.exit_code == 0
     assert "1 lines of Microsoft are usage that a commitment covers, billed and effective 0" in result.output
+
+
+def test_parts_of_one_export_are_one_delivery(home: Path, tmp_path: Path) -> None:
+    parts = [
+        save(tmp_path, f"part_{number}.csv", table(*rows)) for number, rows in enumerate(([LINE], [COVERED], [LINE, COVERED]))
+    ]
+    assert CliRunner().invoke(billing, [str(part) for part in parts]).exit_code == 0
+    lines = pl.read_parquet(home / "raw/billing/billing_lines/**/*.parquet")
+    assert (lines.height, lines["line_number"].n_unique(), lines["delivery_id"].n_unique()) == (4, 4, 1)
+
+
+def test_a_bill_landed_again_in_its_right_currency_is_another_and_later_delivery(home: Path, tmp_path: Path) -> None:
+    """Both landings had the id of the file's content, so that the lines of both counted."""
+    path = save(tmp_path, "a.csv", table({name: value for name, value in LINE.items() if name != "BillingCurrency"}))
+    for currency in ("USD", "EUR", "EUR"):
+        assert CliRunner().invoke(billing, [str(path), "--currency", currency]).exit_code == 0
+    lines = pl.read_parquet(home / "raw/billing/billing_lines/**/*.parquet").sort("delivered_at")
+    assert lines["billing_currency"].to_list() == ["USD", "EUR"]
+    assert lines["delivery_id"].n_unique() == lines["delivered_at"].n_unique() == 2
