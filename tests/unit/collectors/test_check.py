@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from collectors.check import check, look_at_endpoint, look_at_gpus, look_at_landing_root
+from collectors.check import check, look_at_endpoint, look_at_gpus, look_at_kubernetes, look_at_landing_root
 from warehouse.home import Home
 
 
@@ -88,7 +88,7 @@ def server() -> Iterator[str]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = {"/metrics": b"DCGM_FI_DEV_GPU_UTIL 1\n", "/other": b"up 1\n"}.get(self.path)
+            body = {"/metrics": b"DCGM_FI_DEV_GPU_UTIL 1\n", "/other": b"up 1\n", "/page": b"<html>"}.get(self.path)
             self.send_response(404 if body is None else 200)
             self.end_headers()
             self.wfile.write(body or b"")
@@ -110,6 +110,22 @@ def test_an_exporter_is_one_that_answers_with_dcgm_fields(server: str, path: str
     finding = look_at_endpoint("dcgm-exporter", server + path, "--dcgm-url")
     assert finding.status == status
     assert text in finding.line()
+
+
+def test_an_inference_server_is_one_that_answers_with_metrics(server: str) -> None:
+    assert look_at_endpoint("inference", f"{server}/other", "--inference-url").status == "ok"
+    finding = look_at_endpoint("inference", f"{server}/page", "--inference-url")
+    assert (finding.status, finding.remedy) == ("missing", "give the address of its /metrics")
+
+
+def test_an_api_server_that_refuses_and_one_that_is_nowhere_are_missing_with_a_remedy(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = look_at_kubernetes(server)
+    assert (refused.status, refused.detail.startswith("/api/v1/pods")) == ("missing", True)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert "in-cluster.yaml" in look_at_kubernetes(None).remedy
 
 
 @pytest.mark.parametrize("url", [None, "http://me:hunter2@127.0.0.1:9/metrics", "not an address", "http://[::1"])
