@@ -194,6 +194,8 @@ def parse_node(item: Object, file: str, own: frozenset[str] = frozenset()) -> No
 
 def read_provider_id(text: str | None) -> tuple[str | None, str | None]:
     """`aws:///eu-west-1a/i-0abc` → (AWS, i-0abc): the provider and the resource as its bills name it."""
+    if (text or "").startswith("ocid1."):  # Oracle's cloud controller writes no scheme
+        return PROVIDERS.get("oci"), text
     match = re.fullmatch(r"(\w+)://(.*)", text or "")
     if match is None:
         return None, None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from tests.real.systems import BILLS, FAU, FOX_2024, FOX_2025, FOX_DAY, FOX_SNAPSHOTS, ML8, SHORT_NAMES, SLURM_LIVE
+from tests.real.systems import FAU, FOX_2024, FOX_2025, FOX_DAY, FOX_SNAPSHOTS, ML8, SHORT_NAMES, SLURM_LIVE
 from warehouse.database import connect
 from warehouse.home import Home
 from warehouse.verdict import read_verdict
@@ -80,7 +80,7 @@ def _scraped(cluster: str, devices: int, stranded_us: int = 0) -> Iterator[Golde
 
 def _delivered(bill: str, lines: int, effective: str) -> Iterator[Golden]:
     """A bill in a provider's own format: its lines, and their cost in the file cut to the 12 digits that land."""
-    where = f"from stg_landing__billing_lines where delivery_id = '{BILLS[bill][1]}'"
+    where = f"from stg_landing__billing_lines where delivery_id = '{bill}'"
     yield Golden(bill, "lines", lines, "lines", f"select count(*) {where}", is_private=True)
     query = f"select sum(effective_cost) {where}"
     yield Golden(bill, "effective cost", Decimal(effective), "", query, is_private=True)
@@ -236,6 +236,7 @@ GOLDEN = (
     # a reservation is a purchase of 3.25 in the actual cost, and a share of each hour's usage in the amortised
     *_delivered("azure-ea-actual", 11, "5.295007786742"),
     *_delivered("azure-ea-amortized", 28, "16.296932136637"),
+    *_delivered("opencost-azure", 87, "16.393506212225"),
     *_billed("AWS", 942, "18.0066386184"),
     *_billed("Microsoft", 51, "1.97651418586"),
     *_billed("Oracle", 7, "0.53707392473"),

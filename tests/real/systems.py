@@ -41,13 +41,14 @@ KUBERNETES = {
     "runai-fraction": ("pod-fractional", "pod-fractional-reservation", "node-t4-1-workload"),
 }
 
-#: bills in the providers' own formats: file, and the delivery that its content is called by
-BILLS = {
-    "aws-cur": ("focus-converters/aws-cur-2023-11.csv", "cur2-e1f838dad51aedea"),
-    "azure-ea": ("focus-converters/azure-ea-2023-09.csv", "azure-46c2e65625d3f1bc"),
-    "oci": ("focus-converters/oci-cost-2023-11.csv", "oci-f2cc9a6526220703"),
-    "azure-ea-actual": ("azure-ea-finops-toolkit/EA_ActualCost_Small.csv", "azure-0fdf93e8d1c65911"),
-    "azure-ea-amortized": ("azure-ea-finops-toolkit/EA_AmortizedCost_Small.csv", "azure-f740491b2b291759"),
+#: bills in the providers' own formats: the delivery they are called by → file and options
+BILLS: dict[str, tuple[str, ...]] = {
+    "aws-cur": ("focus-converters/aws-cur-2023-11.csv",),
+    "azure-ea": ("focus-converters/azure-ea-2023-09.csv",),
+    "oci": ("focus-converters/oci-cost-2023-11.csv",),
+    "azure-ea-actual": ("azure-ea-finops-toolkit/EA_ActualCost_Small.csv",),
+    "azure-ea-amortized": ("azure-ea-finops-toolkit/EA_AmortizedCost_Small.csv",),
+    "opencost-azure": ("opencost/azure-Template.csv", "--currency", "USD"),
 }
 
 #: clusters stand side by side in a table: file → a name that is short enough
@@ -99,7 +100,7 @@ def systems(real_data: Path) -> list[System]:
         ),
         System("price-lists", lambda folder: _adapt(price_lists.SOURCE, price_lists.to_rows(folder))),
         System("focus-1.0-sample", lambda folder: collect("billing", str(folder / "focus-1.0-sample" / "focus_sample.csv"))),
-        *(System(name, _bill(path)) for name, (path, _) in BILLS.items()),
+        *(System(name, _bill(name, *file_and_options)) for name, file_and_options in BILLS.items()),
     ]
 
 
@@ -157,8 +158,8 @@ def _land_ml8(folder: Path) -> int:
     return collect("sonar", "--cluster", ML8, *config, *map(str, sorted(captures.glob("ml8-untagged-*.csv"))))
 
 
-def _bill(file: str, *options: str) -> Callable[[Path], int]:
-    return lambda folder: collect("billing", *options, str(folder / file))
+def _bill(delivery: str, file: str, *options: str) -> Callable[[Path], int]:
+    return lambda folder: collect("billing", "--delivery-id", delivery, *options, str(folder / file))
 
 
 def _requests(cluster: str, pattern: str, *options: str) -> Callable[[Path], int]:
