@@ -14,12 +14,12 @@ PROJECT_ROOT = Path(__file__).resolve().parents[1]
 REAL_DATA = PROJECT_ROOT.parent / "shared" / "data" / "real"
 
 #: variables of a developer's shell that must not steer a test
-OWN_VARIABLES = ("GPU_NET_LANDING", "GPU_NET_CLUSTER", "GPU_NET_USER_KEY")
+OWN_VARIABLES = tuple(name for name in os.environ if name.startswith("GPU_NET_") and name != "GPU_NET_HOME")
 
 
 def clean_environment(home: Path) -> dict[str, str]:
     """This process's environment with `GPU_NET_HOME` set to `home` and the other variables of the project taken out."""
-    kept = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPU_NET_")}
     return kept | {"GPU_NET_HOME": str(home), "TZ": "America/New_York"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,13 @@ WITH_HEADER = pytest.mark.parametrize(
     "item", [item for item in INPUTS.values() if item.has_header], ids=[item.name for item in INPUTS.values() if item.has_header]
 )
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0\0\0\1\0\x08\6\0\0\0" + bytes(range(256)) * 8
+BINARY = {
+    "png": PNG,
+    "noise": random.Random(7).randbytes(5000),
+    "zeros": b"\0" * 5000,
+    "parquet": b"PAR1" + bytes(500),
+    "sqlite": b"SQLite format 3\0" + bytes(90),
+}
 
 
 @EACH
@@ -68,7 +76,7 @@ def test_an_empty_file_is_not_taken_for_good(item: Input, data: bytes) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("data", [PNG, os.urandom(5000), b"\0" * 5000, b"PAR1" + bytes(500), b"SQLite format 3\0" + bytes(90)])
+@pytest.mark.parametrize("data", BINARY.values(), ids=BINARY.keys())
 def test_binary_data_is_refused(item: Input, data: bytes) -> None:
     result = collect(item, data)
     assert result.code in (FAILED, WRONG_USAGE, QUARANTINED), result.said
