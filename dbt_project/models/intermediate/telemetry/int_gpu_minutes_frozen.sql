@@ -34,35 +34,72 @@ still as (
 
 ),
 
--- the last part of a minute with readings before each, in that minute or the one before
+-- each with the minutes in which the part before it may lie: its own, if it does not begin it, and the one before
+looked_for as (
+
+    select
+        still.*,
+        date_trunc('minute', bucket_start_at) - interval 1 minute as minute_start_at
+
+    from still
+
+    union all
+
+    select
+        still.*,
+        date_trunc('minute', bucket_start_at) as minute_start_at
+
+    from still
+    where bucket_start_at > date_trunc('minute', bucket_start_at)
+
+),
+
+told as (
+
+    select
+        cluster,
+        gpu_uuid,
+        slot_uuid,
+        source,
+        bucket_start_at,
+        date_trunc('minute', bucket_start_at) as minute_start_at,
+        power_min_watts,
+        power_max_watts
+
+    from minutes
+    where reading_count > 0
+
+),
+
+-- the last part of a minute with readings before each: minutes are equal, or one reading a minute would make a year's
+-- minutes meet each other
 preceded as (
 
     select
-        still.usage_date,
-        still.cluster,
-        still.gpu_uuid,
-        still.slot_uuid,
-        still.source,
-        still.bucket_start_at,
-        still.reading_count,
-        still.power_min_watts,
-        max(before.bucket_start_at) as bucket_before_at,
-        max_by(before.power_min_watts, before.bucket_start_at) as power_min_before_watts,
-        max_by(before.power_max_watts, before.bucket_start_at) as power_max_before_watts
+        looked_for.usage_date,
+        looked_for.cluster,
+        looked_for.gpu_uuid,
+        looked_for.slot_uuid,
+        looked_for.source,
+        looked_for.bucket_start_at,
+        looked_for.reading_count,
+        looked_for.power_min_watts,
+        max(told.bucket_start_at) as bucket_before_at,
+        max_by(told.power_min_watts, told.bucket_start_at) as power_min_before_watts,
+        max_by(told.power_max_watts, told.bucket_start_at) as power_max_before_watts
 
-    from still
-    inner join minutes as before
+    from looked_for
+    inner join told
         on
-            still.cluster = before.cluster
-            and still.gpu_uuid = before.gpu_uuid
-            and still.slot_uuid is not distinct from before.slot_uuid
-            and still.source is not distinct from before.source
-            and before.reading_count > 0
-            and before.bucket_start_at < still.bucket_start_at
-            and before.bucket_start_at >= date_trunc('minute', still.bucket_start_at) - interval 1 minute
+            looked_for.cluster = told.cluster
+            and looked_for.gpu_uuid = told.gpu_uuid
+            and looked_for.slot_uuid is not distinct from told.slot_uuid
+            and looked_for.source is not distinct from told.source
+            and looked_for.minute_start_at = told.minute_start_at
+            and told.bucket_start_at < looked_for.bucket_start_at
     group by
-        still.usage_date, still.cluster, still.gpu_uuid, still.slot_uuid, still.source, still.bucket_start_at,
-        still.reading_count, still.power_min_watts
+        looked_for.usage_date, looked_for.cluster, looked_for.gpu_uuid, looked_for.slot_uuid, looked_for.source,
+        looked_for.bucket_start_at, looked_for.reading_count, looked_for.power_min_watts
 
 ),
 
