@@ -93,7 +93,7 @@ def _card(plan: Plan, node: Node, painting: Painting, places: Cells) -> tuple[Ce
     """Power and temperature of the card, which its instances repeat; power is never a whole number of watts."""
     fractions = np.array([[slot.fraction] for slot in node.slots])
     cards = np.array([slot.card for slot in node.slots])
-    load: npt.NDArray[np.float64] = np.zeros(painting.activity.shape)
+    load = np.zeros(painting.activity.shape)
     for card in np.unique(cards):
         mine = cards == card
         load[mine] = (painting.activity[mine] * fractions[mine] / 1e6).sum(axis=0)
@@ -110,7 +110,7 @@ def _first_lost(plan: Plan, node: Node, painting: Painting) -> npt.NDArray[np.bo
     found = np.zeros(painting.activity.shape, np.bool_)
     for trouble in plan.troubles_by_node.get(node.name, []):
         place = trouble.start - painting.first
-        if trouble.kind == LOST and 0 <= place < found.shape[1]:
+        if trouble.kind == LOST and 0 <= place < len(painting.activity[0]):
             for row, slot in enumerate(node.slots):
                 found[row, place] |= trouble.concerns(slot)
     return found

@@ -72,7 +72,7 @@ def _stays(window: Window, chance: random.Random) -> list[tuple[int, int]]:
 def _losses(part: SpotPart, node: Node, window: Window, chance: random.Random) -> list[Trouble]:
     """A card that falls off the bus (XID 79), and is back some hours later."""
     length = window.day_length
-    start = round(length * (0.35 + 0.1 * chance.random()))
+    start = chance.randrange(window.planning_days) * length + round(length * (0.35 + 0.1 * chance.random()))
     slot = node.slots[chance.randrange(len(node.slots))]
     loss = Trouble(LOST, node.name, start, start + max(20, round(length * 0.15)), "XID 79", (slot.number,))
     if any(t.node == node.name and t.kind == ABSENT and t.start < loss.end and t.end > loss.start for t in part.troubles):

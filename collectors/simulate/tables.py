@@ -254,6 +254,7 @@ def _usage(plan: Plan, run: Run, service: Service, start: int, end: int) -> pl.D
             "latency_histogram": latency.to_struct().reshape((len(minutes), len(BUCKETS))).arr.to_list(),
         }
     ).with_columns(
+        pl.when(pl.col("request_count") > 0).then(pl.col("latency_histogram")).alias("latency_histogram"),
         pl.lit(CIRRUS).alias("cluster"),
         pl.lit(f"{run.name}:8000").alias("server"),
         pl.lit(run.node).alias("node"),
