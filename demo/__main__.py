@@ -29,8 +29,8 @@ from dags.local.runs import load_dags, run, succeeded
 GPUS, DAYS, SEED = 60, 14, 57
 UNTIL_AT = datetime(2026, 11, 5)
 NATIVE_HOURS = 2
-#: seconds between the samples of the time that is landed: as many as a scrape a minute gives for the rest
-INTERVAL = 60
+#: seconds between the samples of the time that is landed, as many as a scrape a minute gives for the rest; minutes of usage
+INTERVAL, USAGE_EVERY = 60, 5
 
 #: in the log: where a task's exception begins, and a line of Airflow's own
 FAILURE = re.compile(r"airflow\.sdk\.exceptions\.Airflow\w*Exception: ")
@@ -88,7 +88,7 @@ def _simulate(data: Path) -> Path:
     parameters = Parameters(GPUS, DAYS * 24, SEED, UNTIL_AT)
     plan = make_plan(parameters)
     native_from = plan.window.minutes - NATIVE_HOURS * 60
-    for outcome in land_plan(plan, parameters, 0, native_from, INTERVAL, Landing(home)):
+    for outcome in land_plan(plan, parameters, 0, native_from, Landing(home), interval=INTERVAL, usage_every=USAGE_EVERY):
         print(outcome.summary())
     print(write_native(plan, native_from, plan.window.minutes, data / "incoming"), "files")
     return write_answer(plan, parameters, home)

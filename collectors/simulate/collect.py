@@ -33,6 +33,13 @@ NATIVE_INTERVAL = 60
     type=click.Choice(["5", "6", "10", "12", "15", "20", "30", "60"]),
     help="Seconds between two samples [landing 10, native 60].",
 )
+@click.option(
+    "--usage-every",
+    type=click.Choice(["1", "5"]),
+    default="1",
+    show_default=True,
+    help="Minutes that a landed row of inference usage stands for.",
+)
 @click.option("--from", "from_at", type=INSTANT, help="Write the plan from here on only [its beginning].")
 @click.option("--to", "to_at", type=INSTANT, help="Write the plan up to here only [its end].")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcomes as JSON.")
@@ -43,6 +50,7 @@ def simulate(
     until_at: datetime | None,
     form: str,
     interval: str | None,
+    usage_every: str,
     from_at: datetime | None,
     to_at: datetime | None,
     as_json: bool,
@@ -71,7 +79,10 @@ def simulate(
     if form == LANDING:
         from collectors.simulate.land import land_plan
 
-        for outcome in land_plan(plan, parameters, first, last, int(interval or 10), command.landing()):
+        outcomes = land_plan(
+            plan, parameters, first, last, command.landing(), interval=int(interval or 10), usage_every=int(usage_every)
+        )
+        for outcome in outcomes:
             click.echo(outcome.as_json() if as_json else outcome.summary())
     else:
         from collectors.simulate.native.write import write_native

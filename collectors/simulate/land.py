@@ -21,18 +21,26 @@ ROWS = 100_000
 
 
 def land_plan(
-    plan: Plan, parameters: Parameters, first: int, last: int, interval: int, landing: Landing
+    plan: Plan,
+    parameters: Parameters,
+    first: int,
+    last: int,
+    landing: Landing,
+    *,
+    interval: int = 10,
+    usage_every: int = 1,
 ) -> list[CollectionOutcome]:
-    """Land the minutes `[first, last)` of the plan, with a sample of each slot every `interval` seconds."""
+    """Land the minutes `[first, last)` of the plan: a sample of each slot every `interval` seconds, a row of usage of each
+    replica every `usage_every` minutes."""
     outcomes = [
         landing.land(
             SOURCE,
-            _of_cluster(plan, cluster, first, last, interval),
+            _of_cluster(plan, cluster, first, last, interval, usage_every),
             cluster=cluster,
             inputs=[parameters.name],
             window=Window(plan.window.at(first), plan.window.at(last)),
             source_version=str(VERSION),
-            content=_content(parameters, cluster, first, last, interval),
+            content=_content(parameters, cluster, first, last, interval, usage_every),
         )
         for cluster in CLUSTERS
     ]
@@ -45,7 +53,7 @@ def land_plan(
     return outcomes
 
 
-def _of_cluster(plan: Plan, cluster: str, first: int, last: int, interval: int) -> Mapping[str, Frames]:
+def _of_cluster(plan: Plan, cluster: str, first: int, last: int, interval: int, usage_every: int) -> Mapping[str, Frames]:
     nodes = plan.fleet.in_cluster(cluster)
     found: dict[str, Frames] = {
         "gpu_samples": sample_frames(plan, nodes, first, last, interval),
@@ -56,7 +64,7 @@ def _of_cluster(plan: Plan, cluster: str, first: int, last: int, interval: int) 
         "run_gpus": _framed(tables.run_gpu_rows(plan, cluster, first, last)),
     }
     if cluster == CIRRUS:
-        found["inference_usage"] = tables.usage_frames(plan, first, last)
+        found["inference_usage"] = tables.usage_frames(plan, first, last, usage_every)
     if cluster == DRIFT:
         found["training_events"] = _framed(tables.checkpoint_rows(plan, first, last))
     return found

@@ -155,8 +155,9 @@ def _hangs(window: Window, chance: random.Random) -> Iterator[tuple[int, int]]:
     length = window.day_length
     for day in range(window.planning_days):
         if day == 0 or chance.random() < 0.25:
-            start = day * length + round(length * (0.5 + 0.1 * chance.random()))
-            yield start, min(start + max(3, round(length * 0.03)), window.minutes)
+            # usage may be told in rows of five minutes
+            start = (day * length + round(length * (0.5 + 0.1 * chance.random()))) // 5 * 5
+            yield start, min(start + max(5, round(length * 0.03) // 5 * 5), window.minutes)
 
 
 def _pod(

@@ -26,6 +26,8 @@ INVENTORY_EVERY, NODES_EVERY = 10, 60
 DRIVER = "580.95.05"
 #: bounds of latency histograms, in seconds
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, math.inf)
+#: requests that wait at a replica whose front end hangs; seconds of the two phases per token
+WAITING, PREFILL_SECONDS, DECODE_SECONDS = 7.0, 0.00021, 0.0011
 #: rows of a frame of usage, about
 USAGE_ROWS = 50_000
 STATES_TOLD = (DOWN, DRAINED, DRAINING, RESERVED)
@@ -209,18 +211,24 @@ def requests_of(plan: Plan, run: Run, service: Service, first: int, last: int) -
     return np.asarray(np.round(activity / MILLION * service.peak_requests / 0.7)).astype(np.int64)
 
 
-def usage_frames(plan: Plan, first: int, last: int) -> Iterator[pl.DataFrame]:
-    """A row of `inference_usage` per replica and minute."""
+def usage_frames(plan: Plan, first: int, last: int, every: int) -> Iterator[pl.DataFrame]:
+    """A row of `inference_usage` per replica and `every` minutes."""
     waiting: list[pl.DataFrame] = []
     for run, service in serving_runs(plan):
         start, end = max(first, run.start), min(last, run.until(plan.window))
         if start < end:
-            waiting.append(_usage(plan, run, service, start, end))
+            waiting.append(_usage(plan, run, service, start, end, every))
         if sum(frame.height for frame in waiting) >= USAGE_ROWS:
             yield pl.concat(waiting)
             waiting = []
     if waiting:
         yield pl.concat(waiting)
+
+
+def latencies(requests: npt.NDArray[np.int64], service: Service) -> npt.NDArray[np.int64]:
+    """Requests of each minute that took no longer than each of `BUCKETS`."""
+    below = np.array([1 - math.exp(-limit / service.seconds) for limit in BUCKETS])
+    return np.asarray(np.round(requests[:, None] * below)).astype(np.int64)
 
 
 def waiting_of(service: Service, start: int, end: int) -> npt.NDArray[np.bool_]:
@@ -232,26 +240,29 @@ def waiting_of(service: Service, start: int, end: int) -> npt.NDArray[np.bool_]:
     return is_waiting
 
 
-def _usage(plan: Plan, run: Run, service: Service, start: int, end: int) -> pl.DataFrame:
-    minutes = np.arange(start, end)
-    requests = requests_of(plan, run, service, start, end)
-    below = np.array([1 - math.exp(-limit / service.seconds) for limit in BUCKETS])
-    counts = np.round(requests[:, None] * below)
-    latency = pl.DataFrame({"le_seconds": np.tile(BUCKETS, len(minutes)), "count": counts.ravel()})
+def _usage(plan: Plan, run: Run, service: Service, start: int, end: int, every: int) -> pl.DataFrame:
+    begins = np.unique([start, *range(start + every - start % every, end, every)])
+    by_minute = requests_of(plan, run, service, start, end)
+    requests, failed = (np.add.reduceat(counts, begins - start) for counts in (by_minute, by_minute // 100))
+    lengths = np.diff([*begins, end])
+    counts = np.add.reduceat(latencies(by_minute, service), begins - start, axis=0).astype(np.float64)
+    latency = pl.DataFrame({"le_seconds": np.tile(BUCKETS, len(begins)), "count": counts.ravel()})
+    is_waiting = np.logical_or.reduceat(waiting_of(service, start, end), begins - start)
     return pl.DataFrame(
         {
-            "interval_start_at": pl.Series(start_us(plan) + minutes * 60_000_000).cast(pl.Datetime("us")),
+            "interval_start_at": pl.Series(start_us(plan) + begins * 60_000_000).cast(pl.Datetime("us")),
+            "interval_ms": lengths * 60_000,
             "request_count": requests,
-            "failed_request_count": requests // 100,
+            "failed_request_count": failed,
             "prompt_tokens": requests * service.prompt_tokens,
             "cached_prompt_tokens": requests * service.cached_tokens,
             "output_tokens": requests * service.output_tokens,
-            "running_requests": requests * service.seconds / 60,
-            "waiting_requests": np.where(waiting_of(service, start, end), 7.0, 0.0),
-            "kv_cache_usage_ratio": np.minimum(0.75, requests * service.seconds / 200),
-            "prefill_seconds": np.round(requests * service.prompt_tokens * 0.00021, 4),
-            "decode_seconds": np.round(requests * service.output_tokens * 0.0011, 4),
-            "latency_histogram": latency.to_struct().reshape((len(minutes), len(BUCKETS))).arr.to_list(),
+            "running_requests": requests / lengths * service.seconds / 60,
+            "waiting_requests": np.where(is_waiting, WAITING, 0.0),
+            "kv_cache_usage_ratio": np.minimum(0.75, requests / lengths * service.seconds / 200),
+            "prefill_seconds": np.round(requests * service.prompt_tokens * PREFILL_SECONDS, 4),
+            "decode_seconds": np.round(requests * service.output_tokens * DECODE_SECONDS, 4),
+            "latency_histogram": latency.to_struct().reshape((len(begins), len(BUCKETS))).arr.to_list(),
         }
     ).with_columns(
         pl.when(pl.col("request_count") > 0).then(pl.col("latency_histogram")).alias("latency_histogram"),
@@ -262,7 +273,6 @@ def _usage(plan: Plan, run: Run, service: Service, start: int, end: int) -> pl.D
         pl.lit(run.namespace).alias("namespace"),
         pl.lit(run.workload).alias("workload"),
         pl.lit(service.model).alias("model"),
-        pl.lit(60_000, pl.Int64).alias("interval_ms"),
         pl.lit(True).alias("prompt_includes_cached"),
     )
 

@@ -9,7 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from collectors.simulate.plan import Plan, Run, Service
-from collectors.simulate.tables import BUCKETS, requests_of, serving_runs, waiting_of
+from collectors.simulate.tables import (
+    BUCKETS,
+    DECODE_SECONDS,
+    PREFILL_SECONDS,
+    WAITING,
+    latencies,
+    requests_of,
+    serving_runs,
+    waiting_of,
+)
 
 
 def scrapes(plan: Plan, first: int, last: int) -> Iterator[tuple[str, int, str]]:
@@ -21,18 +30,13 @@ def scrapes(plan: Plan, first: int, last: int) -> Iterator[tuple[str, int, str]]
         requests = requests_of(plan, run, service, run.start, end)
         counted = np.concatenate([[0], np.cumsum(requests)])
         failed = np.concatenate([[0], np.cumsum(requests // 100)])
-        below = np.concatenate([np.zeros((1, len(BUCKETS)), np.int64), np.cumsum(_latencies(requests, service), axis=0)])
+        below = np.concatenate([np.zeros((1, len(BUCKETS)), np.int64), np.cumsum(latencies(requests, service), axis=0)])
         waiting = waiting_of(service, run.start, end)
         for minute in range(start, end + 1):
             place = minute - run.start
             now = int(requests[place - 1]) if place else 0
             is_waiting = bool(place and waiting[place - 1])
             yield run.name, minute, _text(service, run, int(counted[place]), int(failed[place]), below[place], now, is_waiting)
-
-
-def _latencies(requests: npt.NDArray[np.int64], service: Service) -> npt.NDArray[np.int64]:
-    below = np.array([1 - math.exp(-limit / service.seconds) for limit in BUCKETS])
-    return np.asarray(np.round(requests[:, None] * below)).astype(np.int64)
 
 
 def _text(
@@ -42,7 +46,7 @@ def _text(
     latency = "vllm:e2e_request_latency_seconds"
     lines = [
         *_metric("vllm:num_requests_running", "gauge", (model, now * service.seconds / 60)),
-        *_metric("vllm:num_requests_waiting", "gauge", (model, 7.0 if is_waiting else 0.0)),
+        *_metric("vllm:num_requests_waiting", "gauge", (model, WAITING if is_waiting else 0.0)),
         *_metric("vllm:kv_cache_usage_perc", "gauge", (model, min(0.75, now * service.seconds / 200))),
         *_metric("vllm:prompt_tokens_total", "counter", (model, float(requests * service.prompt_tokens))),
         *_metric("vllm:prefix_cache_hits_total", "counter", (model, float(requests * service.cached_tokens))),
@@ -61,7 +65,10 @@ def _text(
         f"{latency}_count{{{model}}} {float(requests)}",
         f"{latency}_sum{{{model}}} {requests * service.seconds}",
     ]
-    for name, tokens, seconds in (("prefill", service.prompt_tokens, 0.00021), ("decode", service.output_tokens, 0.0011)):
+    for name, tokens, seconds in (
+        ("prefill", service.prompt_tokens, PREFILL_SECONDS),
+        ("decode", service.output_tokens, DECODE_SECONDS),
+    ):
         metric = f"vllm:request_{name}_time_seconds"
         lines += [f"# TYPE {metric} summary", f"{metric}_count{{{model}}} {float(requests)}"]
         lines.append(f"{metric}_sum{{{model}}} {requests * tokens * seconds}")
