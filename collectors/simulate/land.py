@@ -13,6 +13,7 @@ from collectors.simulate import tables
 from collectors.simulate.hardware import CIRRUS, CLUSTERS, DRIFT
 from collectors.simulate.plan import Plan
 from collectors.simulate.samples import sample_frames
+from collectors.simulate.usage import usage_frames
 from collectors.simulate.world import VERSION, Parameters
 from warehouse.landing import CollectionOutcome, Frames, Landing, Window
 
@@ -64,7 +65,7 @@ def _of_cluster(plan: Plan, cluster: str, first: int, last: int, interval: int, 
         "run_gpus": _framed(tables.run_gpu_rows(plan, cluster, first, last)),
     }
     if cluster == CIRRUS:
-        found["inference_usage"] = tables.usage_frames(plan, first, last, usage_every)
+        found["inference_usage"] = usage_frames(plan, first, last, usage_every)
     if cluster == DRIFT:
         found["training_events"] = _framed(tables.checkpoint_rows(plan, first, last))
     return found

@@ -6,14 +6,13 @@ Its accounting names no cards, so the ledger gives a node's working cards to all
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from collectors.simulate import noise
-from collectors.simulate.hardware import ALDER, BATCH, INTERACTIVE, Fleet, Node
+from collectors.simulate.hardware import BATCH, INTERACTIVE, Fleet, Node
 from collectors.simulate.loads import EMPTY_MIB, Load, Nothing, Sessions, Training
 from collectors.simulate.plan import (
     DOWN,
@@ -24,12 +23,12 @@ from collectors.simulate.plan import (
     INTERACTIVE_KIND,
     RESERVED,
     SILENT,
-    TRAINING_KIND,
     Run,
     Trouble,
     Use,
     Waiting,
 )
+from collectors.simulate.slurm_queue import Host, Job, Queue, run_of
 from collectors.simulate.window import Window
 
 #: jobs by number of GPUs, and their lengths in minutes as quantiles (NHR@FAU's alex: median 2 h, mean 8 h)
@@ -48,9 +47,6 @@ TEMPLATES = (
 )
 #: jobs that come by themselves at most so many minutes: a card is not planned for longer than this
 LONGEST = 1500
-#: how many waiting jobs the scheduler looks at before it gives up for now
-BACKFILL = 48
-
 #: parts of a planning day in which nodes have something: no two of them overlap, and none is at the day's end
 BANDS = {
     "suspended": (0.01, 0.09),
@@ -68,43 +64,6 @@ RATES = {"suspended": 0.05, DOWN: 0.03, "never_used": 0.03, DRAINED: 0.03, SILEN
 REASONS = {DOWN: "Not responding", DRAINED: "kernel update", RESERVED: "course"}
 
 
-@dataclass(frozen=True)
-class _Job:
-    job_id: str
-    name: str
-    account: str
-    gpu_count: int
-    length: int
-    submitted: int
-    load: Load
-    state: str
-
-
-@dataclass
-class _Host:
-    """A node while jobs are placed: its free slots, and `closed` stretches as (kind, start, end)."""
-
-    node: Node
-    free: list[int]
-    closed: list[tuple[str, int, int]] = field(default_factory=list)
-
-    def takes(self, count: int, now: int, end: int) -> bool:
-        if len(self.free) < count:
-            return False
-        for kind, first, last in self.closed:
-            if first <= now < last:
-                return False
-            # a broken node is foreseen by nobody; a drained one lets jobs end; of the others the scheduler knows
-            if kind == DRAINED and now < first and end > first + (last - first) // 2:
-                return False
-            if kind not in (DOWN, DRAINED) and now < last and end > first:
-                return False
-        return True
-
-    def broken_at(self, now: int, end: int) -> int:
-        return min((first for kind, first, _ in self.closed if kind == DOWN and now < first < end), default=end)
-
-
 @dataclass
 class SlurmPart:
     runs: list[Run] = field(default_factory=list)
@@ -117,11 +76,15 @@ def plan_slurm(fleet: Fleet, window: Window, seed: int) -> SlurmPart:
     """Runs, uses and troubles of the cluster."""
     part = SlurmPart()
     chance = noise.dice(seed, "slurm")
-    hosts = [_Host(node, [slot.number for slot in node.slots]) for node in fleet.of(BATCH)]
+    hosts = [Host(node, [slot.number for slot in node.slots]) for node in fleet.of(BATCH)]
     bookings = _close(hosts, window, chance)
     for host, kind, start, end in bookings:
         _book(part, host, kind, start, end)
-    _place(part, hosts, _arrivals(hosts, window, chance, seed), window)
+    queue = Queue(hosts, _arrivals(hosts, window, chance), window)
+    queue.run()
+    part.runs += queue.runs
+    part.uses += queue.uses
+    part.waiting = queue.waiting()
     for host in hosts:
         _note_states(part, host, window)
     for node in fleet.of(INTERACTIVE):
@@ -132,7 +95,7 @@ def plan_slurm(fleet: Fleet, window: Window, seed: int) -> SlurmPart:
     return part
 
 
-def _close(hosts: Sequence[_Host], window: Window, chance: random.Random) -> list[tuple[_Host, str, int, int]]:
+def _close(hosts: Sequence[Host], window: Window, chance: random.Random) -> list[tuple[Host, str, int, int]]:
     """Decide which nodes are closed when, and give back the bookings: jobs that have their node to themselves."""
     bookings = []
     length = window.day_length
@@ -161,7 +124,7 @@ def _cells(nodes: int, window: Window, rate: float, chance: random.Random) -> It
     return chance.sample(cells, min(len(cells), max(1, round(rate * len(cells)))))
 
 
-def _book(part: SlurmPart, host: _Host, kind: str, start: int, end: int) -> None:
+def _book(part: SlurmPart, host: Host, kind: str, start: int, end: int) -> None:
     node = host.node
     whole = [slot.number for slot in node.slots]
     job_id = str(900_000 + len(part.runs))
@@ -172,45 +135,17 @@ def _book(part: SlurmPart, host: _Host, kind: str, start: int, end: int) -> None
     elif kind == "suspended":
         held, offset = max(1, (end - start) // 4), (end - start) // 3
         load = Training(0.6, 52_000, startup=min(6, offset), still=(offset, offset + held))
-    job = _Job(job_id, name, "vision", len(slots), end - start, max(0, start - 3), load, state)
-    part.runs.append(replace(_run(node, job, slots, start, end), suspended=held))
+    job = Job(job_id, name, "vision", len(slots), end - start, max(0, start - 3), load, state)
+    part.runs.append(replace(run_of(node, job, slots, start, end), suspended=held))
     part.uses += [Use(slot, start, end, load) for slot in slots]
 
 
-def _run(node: Node, job: _Job, slots: Sequence[int], start: int, end: int | None) -> Run:
-    return Run(
-        cluster=ALDER,
-        job_id=job.job_id,
-        name=job.name,
-        namespace=job.account,
-        workload=_masked(job.name),
-        kind=TRAINING_KIND,
-        node=node.name,
-        slots=tuple(slots),
-        start=start,
-        end=end,
-        state=job.state if end is not None else "RUNNING",
-        submitted=job.submitted,
-    )
-
-
-def _masked(name: str) -> str:
-    """Runs of digits as `#`: by which the parts of a sweep are one workload (semantics 3)."""
-    masked: list[str] = []
-    for letter in name:
-        if not letter.isdigit():
-            masked.append(letter)
-        elif not masked or masked[-1] != "#":
-            masked.append("#")
-    return "".join(masked)
-
-
-def _arrivals(hosts: Sequence[_Host], window: Window, chance: random.Random, seed: int) -> list[_Job]:
+def _arrivals(hosts: Sequence[Host], window: Window, chance: random.Random) -> list[Job]:
     """Jobs by the time they are submitted: many at the start, then by day and week, until what is wanted is asked for."""
     capacity = sum(len(host.free) for host in hosts)
     largest = max(len(host.free) for host in hosts)
     budget = WANTED * capacity * window.minutes
-    jobs: list[_Job] = []
+    jobs: list[Job] = []
     asked = 0
     while asked < budget:
         count = min(chance.choices([size for size, _ in SIZES], [weight for _, weight in SIZES])[0], largest)
@@ -233,11 +168,11 @@ def _moment(window: Window, chance: random.Random) -> int:
             return minute
 
 
-def _job(job_id: str, count: int, length: int, submitted: int, chance: random.Random) -> _Job:
+def _job(job_id: str, count: int, length: int, submitted: int, chance: random.Random) -> Job:
     state = chance.choices([name for name, _ in ENDS], [weight for _, weight in ENDS])[0]
     if count == 1 and chance.random() < 0.3:
         load: Load = Training(0.12 + 0.22 * chance.random(), 44_000 + 1_000 * chance.randrange(12), startup=chance.randrange(4))
-        return _Job(job_id, f"sweep-{chance.randrange(10_000):04d}", "vision", 1, min(length, 200), submitted, load, state)
+        return Job(job_id, f"sweep-{chance.randrange(10_000):04d}", "vision", 1, min(length, 200), submitted, load, state)
     account, name, level, startup, every, pause = TEMPLATES[chance.randrange(len(TEMPLATES))]
     load = Training(
         level + 0.06 * (chance.random() - 0.5),
@@ -246,80 +181,10 @@ def _job(job_id: str, count: int, length: int, submitted: int, chance: random.Ra
         chance.randint(*every),
         chance.randint(*pause),
     )
-    return _Job(job_id, name, account, count, length, submitted, load, state)
+    return Job(job_id, name, account, count, length, submitted, load, state)
 
 
-def _place(part: SlurmPart, hosts: Sequence[_Host], jobs: Sequence[_Job], window: Window) -> None:
-    """First come, first served, with backfill: each job on the node that it fills best."""
-    queue: list[_Job] = []
-    coming = list(reversed(jobs))
-    ends: list[tuple[int, int, int]] = []
-    running: dict[int, tuple[_Host, Sequence[int]]] = {}
-    openings = sorted({last for host in hosts for _, _, last in host.closed})
-    moments = sorted({job.submitted for job in jobs} | set(openings))
-    heapq.heapify(moments)
-    while moments:
-        now = heapq.heappop(moments)
-        while moments and moments[0] == now:
-            heapq.heappop(moments)
-        if now >= window.minutes:
-            break
-        while ends and ends[0][0] <= now:
-            host, slots = running.pop(heapq.heappop(ends)[1])
-            host.free = sorted([*host.free, *slots])
-        while coming and coming[-1].submitted <= now:
-            queue.append(coming.pop())
-        left: list[_Job] = []
-        for position, job in enumerate(queue):
-            available = [host for host in hosts if host.free]
-            if position >= BACKFILL or not available:
-                left += queue[position:]
-                break
-            end = now + job.length
-            chosen = min(
-                (host for host in available if host.takes(job.gpu_count, now, end)),
-                key=lambda host: len(host.free),
-                default=None,
-            )
-            if chosen is None:
-                left.append(job)
-                continue
-            host = chosen
-            slots = host.free[: job.gpu_count]
-            del host.free[: job.gpu_count]
-            broken = host.broken_at(now, end)
-            if broken < end:
-                end = broken
-                left_over = replace(job, length=job.length, submitted=end + 1)
-                part_job = replace(job, state="NODE_FAIL")
-                coming.append(left_over)
-                coming.sort(key=lambda waiting: (-waiting.submitted, waiting.job_id))
-                heapq.heappush(moments, end + 1)
-            else:
-                part_job = job
-            is_over = end <= window.minutes
-            part.runs.append(_run(host.node, part_job, slots, now, end if is_over else None))
-            part.uses += [Use(slot, now, min(end, window.minutes), job.load) for slot in slots]
-            running[len(part.runs)] = (host, slots)
-            heapq.heappush(ends, (end, len(part.runs), now))
-            heapq.heappush(moments, end)
-        queue = left
-    for number, job in enumerate(queue):
-        is_given_up = number % 5 == 0 and job.submitted + 30 < window.minutes
-        part.waiting.append(
-            Waiting(
-                job.job_id,
-                job.name,
-                job.account,
-                job.gpu_count,
-                job.submitted,
-                job.submitted + 30 if is_given_up else window.minutes,
-                "CANCELLED" if is_given_up else "PENDING",
-            )
-        )
-
-
-def _note_states(part: SlurmPart, host: _Host, window: Window) -> None:
+def _note_states(part: SlurmPart, host: Host, window: Window) -> None:
     """Rows of node states: a node that is drained with jobs on it drains until the last of them ends."""
     for kind, start, end in host.closed:
         if kind in (DOWN, RESERVED):
@@ -348,7 +213,7 @@ def _sessions(part: SlurmPart, node: Node, window: Window, chance: random.Random
                 (Nothing(EMPTY_MIB), Nothing(EMPTY_MIB), Nothing(22_000), Sessions(0.7, 42_000, window.first_minute_of_week))
             )
             state = "TIMEOUT" if chance.random() < 0.5 else "COMPLETED"
-            job = _Job(
+            job = Job(
                 str(500_000 + len(part.runs)),
                 "interactive",
                 chance.choice(("nlp", "vision")),
@@ -358,13 +223,13 @@ def _sessions(part: SlurmPart, node: Node, window: Window, chance: random.Random
                 load,
                 state,
             )
-            run = _run(node, job, [slot.number], now, end if end <= window.minutes else None)
+            run = run_of(node, job, [slot.number], now, end if end <= window.minutes else None)
             part.runs.append(replace(run, kind=INTERACTIVE_KIND, labels={"interactive": "true"}))
             part.uses.append(Use(slot.number, now, min(end, window.minutes), load))
             now = end + chance.randrange(5, max(6, window.day_length // 6))
 
 
-def _silence(part: SlurmPart, hosts: Sequence[_Host], window: Window, chance: random.Random) -> None:
+def _silence(part: SlurmPart, hosts: Sequence[Host], window: Window, chance: random.Random) -> None:
     """Exporters that told nothing for a while."""
     length = window.day_length
     low, high = BANDS[SILENT]
@@ -396,7 +261,7 @@ def _freeze(part: SlurmPart, fleet: Fleet, window: Window, chance: random.Random
         part.troubles.append(Trouble(FROZEN, run.node, start, end, "stale", slots=(run.slots[0],)))
 
 
-def _heat(part: SlurmPart, hosts: Sequence[_Host], window: Window, chance: random.Random) -> None:
+def _heat(part: SlurmPart, hosts: Sequence[Host], window: Window, chance: random.Random) -> None:
     """Clocks held down in the afternoon by heat and by a power brake, and by a power cap, which is no throttling."""
     length = window.day_length
     for kind, (ratio, bits, share) in {

@@ -12,7 +12,7 @@ from typing import Any
 
 from collectors.simulate.plan import Plan, Run, Service
 from collectors.simulate.serving_plan import TEAM
-from collectors.simulate.tables import requests_of, serving_runs
+from collectors.simulate.usage import requests_of, serving_runs
 
 #: the service that is reached through the gateway
 ROUTED = "chat"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from collectors.simulate.plan import Plan, Run, Service
-from collectors.simulate.tables import (
+from collectors.simulate.usage import (
     BUCKETS,
     DECODE_SECONDS,
     PREFILL_SECONDS,
