@@ -60,8 +60,11 @@ def simulate(
     The same options make the same fleet. --from and --to write a part of it, so that one plan can come in parts: most of it
     landed, its last hours as the files that tools write. The answer, GPU_NET_HOME/simulation/….csv, is always of the whole.
     """
-    from collectors.simulate.answer import write_answer
-    from collectors.simulate.world import Parameters, make_plan
+    try:
+        from collectors.simulate.answer import write_answer
+        from collectors.simulate.world import Parameters, make_plan
+    except ModuleNotFoundError as error:
+        raise click.UsageError(f"simulate needs {error.name}, which a GPU host does not: install gpu-net[warehouse]") from None
 
     until_at = until_at or command.utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
     if until_at != until_at.replace(minute=0, second=0, microsecond=0):
