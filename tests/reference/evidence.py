@@ -8,6 +8,8 @@ from dataclasses import replace
 from tests.reference.world import InventoryRecord, Run, RunGpu, World
 
 FOR_EVER = 2**62
+#: namespaces of pods that hold a card for the pods that share it
+PLACEHOLDERS = ("runai-reservation", "kai-resource-reservation")
 
 
 def understood(world: World, spans: dict[str, tuple[int, int]]) -> World:
@@ -27,8 +29,16 @@ def understood(world: World, spans: dict[str, tuple[int, int]]) -> World:
         shown = list(_shown(world, by_name))
         runs += _named(world, shown)
         others += shown
-    others = _once(_from_the_start(runs, spans, others))
+    runs, others = _without_placeholders(runs, _once(_from_the_start(runs, spans, others)))
     return replace(world, run_gpus=others, runs=runs + _ownerless(world, runs, others))
+
+
+def _without_placeholders(runs: Sequence[Run], rows: Sequence[RunGpu]) -> tuple[list[Run], list[RunGpu]]:
+    """A placeholder holds its card only where nobody is known to share it, and claims nothing of a pool."""
+    placeholders = {run.job_id for run in runs if run.namespace in PLACEHOLDERS}
+    shared = {row.gpu for row in rows if row.job_id not in placeholders}
+    kept = [row for row in rows if row.job_id not in placeholders or row.gpu not in shared]
+    return [replace(run, gpu_count=None) if run.job_id in placeholders else run for run in runs], kept
 
 
 def device_at(world: World, node: str, index: int, at: int) -> str | None:
