@@ -26,6 +26,10 @@ MONEY = Decimal("0.000001")
 TOLERANCE = {
     "gpu_microseconds": "1 per device and hour of a row: the ledger rounds the parts of a device-hour to whole microseconds",
     "cost": "0.000001 per device and hour of a row, for the same reason",
+    "native text after a hole": (
+        "1.5 minutes of a slot for each time that scrapes begin again after a hole (a spot node that comes back, a card that "
+        "was lost): the first one stands for the time since the one before, at most for 2.5 intervals (semantics.md 4)"
+    ),
     "workloads of alder": (
         "exact for what semantics.md asks: a job without card indices shares its node's working cards with the node's other "
         "jobs in proportion to their counts, so that the stalls of one are partly told of the other"

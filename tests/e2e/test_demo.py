@@ -114,7 +114,7 @@ def test_the_screen_ends_with_what_was_found_and_where_it_is(demo: Demo) -> None
         *(demo.folder / "data" / "digests").rglob("*.png"),
     ):
         assert str(path) in demo.output
-        assert path.stat().st_size > 10_000
+        assert path.stat().st_size > 2_000
 
 
 def test_the_digest_is_of_the_last_day(demo: Demo) -> None:
