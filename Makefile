@@ -28,7 +28,7 @@ export PATH := $(BIN):$(PATH)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-demo: $(STAMP) ## land a small made-up fleet, build, gate and publish it through Airflow's own DAG runs, print what it wastes
+demo: $(STAMP) ## two weeks of 60 made-up GPUs through Airflow's own DAG runs, published, mailed, compared with the planted truth
 	@GPU_NET_STARTED_AT=$(STARTED_AT) $(BIN)/python -m demo
 
 real: $(STAMP) ## the same path on the real captures of ../shared/data/real, each system its own cluster
