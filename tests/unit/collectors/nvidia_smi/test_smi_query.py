@@ -201,7 +201,7 @@ def test_a_split_card_gets_no_record_that_calls_it_whole(home: Path) -> None:
 def test_processes_land_without_their_names(home: Path) -> None:
     log = (
         "timestamp, gpu_uuid, pid, process_name, used_gpu_memory [MiB]\n"
-        f"2026/07/14 09:00:44.742, {UUID}, 21180, /root/tools/memhog, 2296 MiB\n"
+        f"2026/07/14 09:00:44.742, {UUID}, 21180, /opt/tools/memhog, 2296 MiB\n"
         f"2026/07/14 09:00:44.742, {UUID}, 21181, python train.py --token hf_secret, --lr 1, 1272 MiB\n"
         f"2026/07/14 09:00:44.742, {UUID}, 21182, C:\\Windows\\explorer.exe, [N/A]\n"
         f"2026/07/14 09:00:44.742, {UUID}, x, memhog --password secret, 1 MiB\n"
