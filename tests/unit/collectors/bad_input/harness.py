@@ -78,7 +78,7 @@ def _environment(folder: str) -> Iterator[None]:
 
 
 def _run(item: Input, path: Path, home: Home) -> Result:
-    done = CliRunner().invoke(main, [*item.arguments[:1], *_options(item), str(path)])
+    done = CliRunner().invoke(main, item.call(path))
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise AssertionError(f"{type(done.exception).__name__}: {done.exception}") from done.exception
     assert done.exit_code in (LANDED, FAILED, WRONG_USAGE, QUARANTINED), done.output
@@ -98,14 +98,6 @@ def _run(item: Input, path: Path, home: Home) -> Result:
         assert list(home.quarantine.rglob("*.parquet"))
     rows = {name: _rows(home, name) for name in landed}
     return Result(done.exit_code, done.output, landed, quarantined, failures, rows)
-
-
-def _options(item: Input) -> tuple[str, ...]:
-    """The arguments behind the command's name; an option that takes the file stands last."""
-    own = item.command[1:]
-    if own and own[-1].startswith("--"):
-        return (*own[:-1], "--cluster", "c1", own[-1])
-    return (*own, "--cluster", "c1")
 
 
 def _files(home: Home) -> dict[str, bytes]:

@@ -33,9 +33,11 @@ class Input:
     def data(self) -> bytes:
         return self.text.encode("utf-8", "surrogateescape")
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (*self.command, "--cluster", "c1")
+    def call(self, path: Path) -> list[str]:
+        """The arguments of `python -m collectors` that read the file; an option that takes it stands right before it."""
+        *command, last = self.command
+        takes_file = last.startswith("--")
+        return [*(command if takes_file else self.command), "--cluster", "c1", *([last] if takes_file else []), str(path)]
 
 
 def _recording(*parts: str) -> str:

@@ -133,11 +133,8 @@ def test_a_line_of_many_megabytes_costs_neither_the_memory_nor_an_hour(item: Inp
         for _ in range(90):
             file.write(b'"x' * (1 << 19))
         file.write(b"\n" + item.text.encode().splitlines()[-1] + b"\n")
-    own = [*item.command[1:], "--cluster", "c1"]
-    if item.command[1:] and item.command[-1].startswith("--"):
-        own = [*item.command[1:-1], "--cluster", "c1", item.command[-1]]
     done = subprocess.run(
-        [sys.executable, "-m", "collectors", item.command[0], *own, str(path)],
+        [sys.executable, "-m", "collectors", *item.call(path)],
         env={**os.environ, "GPU_NET_HOME": str(tmp_path / "home"), "POLARS_MAX_THREADS": "2"},
         capture_output=True,
         text=True,
