@@ -31,10 +31,10 @@ from collectors.kubernetes.schema import (
     TAINTS,
     WHOLE_GPUS,
 )
+from collectors.mig import card_slices, compute_slices
 from warehouse.conform import redact
 
 NVIDIA, GPU_COUNT = "nvidia.com/gpu", "nvidia.com/gpu.count"
-_FOUR_SLICES = re.compile(r"\bA30\b|RTX-PRO-6000")
 _CARD_GIGABYTES = re.compile(r"(\d+)GB", re.IGNORECASE)
 _PROFILE = re.compile(r"(?:\d+c\.)?(\d+)g\.(\d+)gb.*")
 
@@ -141,12 +141,13 @@ class Node:
         count = Decimal(0)
         for name in {resource, resource.removesuffix(SHARED) + SHARED}:
             count += devices.get(name, Decimal(0)) / (self.replicas(name) or 1)
-        if own_split and profile and (match := _PROFILE.fullmatch(profile)):
-            return count * int(match[1]) / self._card_slices()
+        if own_split and profile and (slices := compute_slices(profile)) is not None:
+            return count * slices / self._card_slices()
         return count / self._instances_per_card(profile) if profile else count
 
     def _card_slices(self) -> int:
-        return 4 if _FOUR_SLICES.search(self.gpu_model or "") else 7
+        # GPU feature discovery writes the model with dashes
+        return card_slices((self.gpu_model or "").replace("-", " ")) or 7
 
     def _instances_per_card(self, profile: str) -> int:
         """How many instances of one profile a card has room for: by its compute slices, and by its eight memory slices."""
