@@ -101,7 +101,7 @@ def read_recipients(home: Home) -> tuple[list[Recipient], list[str]]:
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and cells of each row; blank lines and lines that begin with `#` are none."""
-    reader = csv.reader(text.splitlines(keepends=True))
+    reader = csv.reader(text.splitlines(keepends=True), strict=True)
     names: list[str] | None = None
     try:
         for cells in reader:
