@@ -3,10 +3,13 @@
     {{ return([
         ('suspended', 'suspended_us'),
         ('unobserved', 'held_us - suspended_us - covered_us'),
+        ('overprovisioned', 'overprovisioned_us'),
+        ('unbalanced', 'unbalanced_us'),
         ('idle', 'idle_us'),
         ('throttled', 'throttled_us'),
+        ('oversized', 'oversized_us'),
         ('underfilled', 'underfilled_us'),
-        ('productive', 'covered_us - idle_us - throttled_us - underfilled_us'),
+        ('productive', 'productive_us'),
     ]) }}
 {%- endmacro -%}
 
@@ -15,10 +18,13 @@
     {{ return([
         ('suspended', "'position_unknown'", false, 'suspended'),
         ('unobserved', 'gap_reason', false, 'unobserved'),
+        ('overprovisioned', "''", true, 'overprovisioned'),
+        ('unbalanced', "''", true, 'unbalanced'),
         ('pipeline_waiting', 'idle_reason', true, 'idle'),
         ('reserved_memory', "''", true, 'idle'),
         ('idle_compute', "''", true, 'idle'),
         ('throttled', "''", true, 'throttled'),
+        ('oversized', "''", true, 'oversized'),
         ('underfilled', "''", true, 'underfilled'),
         ('productive', "''", true, 'productive'),
     ]) }}

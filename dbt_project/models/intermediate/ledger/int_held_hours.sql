@@ -24,7 +24,7 @@ hours as (
         sum(held_us) as held_us,
         sum(suspended_us) as suspended_us,
         sum(covered_us) as covered_us,
-        sum(idle_us) as idle_us,
+        sum(idle_activity_us) as idle_us,
         coalesce(sum(idle_0_us), 0.0) as idle_0_us,
         coalesce(sum(idle_10_us), 0.0) as idle_10_us,
         coalesce(sum(idle_25_us), 0.0) as idle_25_us,

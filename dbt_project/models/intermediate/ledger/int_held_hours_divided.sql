@@ -25,10 +25,11 @@ hours as (
         idle_reason,
         sum(held_us) as held_us,
         sum(covered_us) as covered_us,
-        sum(covered_us * idle_0_ratio) as idle_0_us,
-        sum(covered_us * idle_10_ratio) as idle_10_us,
-        sum(covered_us * idle_25_ratio) as idle_25_us,
-        sum(activity_ratio * covered_us) as activity_us,
+        sum(idle_activity_us) as idle_activity_us,
+        sum(idle_0_us) as idle_0_us,
+        sum(idle_10_us) as idle_10_us,
+        sum(idle_25_us) as idle_25_us,
+        sum(activity_us) as activity_us,
         {% for part, us in held_parts() -%}
         sum({{ us }}) as {{ part }}_us,
         sum(({{ us }}) * joules_per_held_us) as {{ part }}_joules{{ ',' if not loop.last }}

@@ -1,19 +1,22 @@
--- One holder's part of a slot in a minute, divided into suspended, unobserved, idle, throttled, underfilled and
--- productive time: GPU-microseconds, weighted by share and slot fraction; and which rule takes its idle time: work was
--- waiting (8), memory was held (9), or neither (10). The rules for training look half an hour around the minute, never
--- at the whole life of a run (semantics 5).
+-- One holder's part of a slot in a minute, divided by the rules 6 to 13 (semantics 5): the first that matches takes its
+-- part, and the parts add up to what was held. A replica beyond need loses all its covered time; a card that waits for a
+-- busier sibling loses what it did not do, and what is left counts as active; else idle time goes to the rule that
+-- explains it: work was waiting (8), memory was held (9), or neither (10). The rules for training look half an hour around
+-- the minute, never at the whole life of a run.
+
+{{ config(materialized='view') }}
 
 with
+
+observed as (
+
+    select * from {{ ref('int_held_minutes_observed') }}
+
+),
 
 spans as (
 
     select * from {{ ref('int_held_spans') }}
-
-),
-
-slot_minutes as (
-
-    select * from {{ ref('int_slot_minutes') }}
 
 ),
 
@@ -23,83 +26,43 @@ waiting as (
 
 ),
 
-touched as (
+surplus as (
 
-    select
-        hold_number,
-        slot_number,
-        started_at,
-        ended_at,
-        {{ each_touched('minute', 'started_at', 'ended_at') }} as minute_start_at
+    select * from {{ ref('int_surplus_minutes') }}
 
+),
+
+unbalanced as (
+
+    select * from {{ ref('int_unbalanced_minutes') }}
+
+),
+
+oversized as (
+
+    select * from {{ ref('int_oversized_slots') }}
+
+),
+
+training_holds as (
+
+    select hold_number
     from spans
-
-),
-
-pieces as (
-
-    select
-        hold_number,
-        slot_number,
-        minute_start_at,
-        greatest(started_at, minute_start_at) as piece_start_at,
-        {{ microseconds_between(
-            'greatest(started_at, minute_start_at)', 'least(ended_at, minute_start_at + interval 1 minute)'
-        ) }} as piece_us
-
-    from touched
-    where {{ in_ledger_minutes('minute_start_at') }}
-
-),
-
-observed as (
-
-    select
-        pieces.hold_number,
-        pieces.minute_start_at,
-        pieces.piece_start_at,
-        spans.usage_date,
-        spans.slot_run_number,
-        spans.run_number,
-        spans.workload_id,
-        spans.kind in ('training', 'batch') as is_training,
-        spans.held_from_at,
-        pieces.piece_us * spans.share * spans.slot_fraction as held_us,
-        pieces.piece_us * spans.share * spans.slot_fraction * spans.suspended_ratio as suspended_us,
-        pieces.piece_us * spans.share * spans.slot_fraction * (1.0 - spans.suspended_ratio)
-            * coalesce(slot_minutes.covered_ratio, 0.0) as covered_us,
-        coalesce(slot_minutes.idle_ratio, 0.0) as idle_ratio,
-        slot_minutes.idle_0_ratio,
-        slot_minutes.idle_10_ratio,
-        slot_minutes.idle_25_ratio,
-        coalesce(slot_minutes.throttled_ratio, 0.0) as throttled_ratio,
-        coalesce(slot_minutes.underfilled_ratio, 0.0) as underfilled_ratio,
-        slot_minutes.activity_ratio,
-        coalesce(slot_minutes.signal, 0) as signal,
-        coalesce(slot_minutes.gap_reason, 'gap') as gap_reason,
-        slot_minutes.memory_bytes,
-        coalesce(slot_minutes.holds_memory, false) as holds_memory,
-        slot_minutes.joules_per_us / spans.slot_fraction as joules_per_held_us
-
-    from pieces
-    inner join spans on pieces.hold_number = spans.hold_number
-    left join slot_minutes
-        on
-            pieces.slot_number = slot_minutes.slot_number
-            and pieces.minute_start_at = slot_minutes.minute_start_at
+    where kind in ('training', 'batch')
 
 ),
 
 active as (
 
     select
-        slot_run_number,
-        run_number,
-        minute_start_at
+        observed.slot_run_number,
+        observed.run_number,
+        observed.minute_start_at
 
     from observed
-    where is_training and covered_us > 0 and idle_ratio < 1.0
-    group by slot_run_number, run_number, minute_start_at
+    inner join training_holds on observed.hold_number = training_holds.hold_number
+    where observed.covered_us > 0 and observed.idle_ratio < 1.0
+    group by observed.slot_run_number, observed.run_number, observed.minute_start_at
 
 ),
 
@@ -148,46 +111,112 @@ gap_minutes as (
 reasoned as (
 
     select
-        observed.hold_number,
-        observed.minute_start_at,
-        observed.usage_date,
-        observed.held_us,
-        observed.suspended_us,
-        observed.covered_us,
-        observed.covered_us * observed.idle_ratio as idle_us,
-        observed.covered_us * observed.throttled_ratio as throttled_us,
-        observed.covered_us * (1.0 - observed.idle_ratio - observed.throttled_ratio)
-            * observed.underfilled_ratio as underfilled_us,
-        observed.idle_0_ratio,
-        observed.idle_10_ratio,
-        observed.idle_25_ratio,
-        observed.activity_ratio,
-        observed.signal,
-        observed.gap_reason,
-        observed.memory_bytes,
-        observed.joules_per_held_us,
+        observed.*,
+        surplus.run_number is not null as is_surplus,
+        unbalanced.slot_run_number is not null as is_unbalanced,
+        coalesce(oversized.fit_ratio, 1.0) as fit_ratio,
         case
             when observed.covered_us = 0 or observed.idle_ratio = 0 then ''
             when waiting.workload_id is not null then 'waiting_requests'
             when
-                observed.is_training
-                and observed.piece_start_at < observed.held_from_at + interval {{ var('startup_minutes') }} minute
+                spans.kind in ('training', 'batch')
+                and observed.piece_start_at < spans.held_from_at + interval {{ var('startup_minutes') }} minute
                 and (first_active.first_active_at is null or observed.minute_start_at < first_active.first_active_at)
                 then 'startup'
-            when observed.is_training and (observed.idle_ratio < 1.0 or gap_minutes.slot_run_number is not null) then 'stall'
+            when
+                spans.kind in ('training', 'batch')
+                and (observed.idle_ratio < 1.0 or gap_minutes.slot_run_number is not null)
+                then 'stall'
             when observed.holds_memory then 'reserved_memory'
             else 'idle_compute'
         end as idle_reason
 
     from observed
+    inner join spans on observed.hold_number = spans.hold_number
     left join waiting
-        on observed.workload_id = waiting.workload_id and observed.minute_start_at = waiting.minute_start_at
+        on spans.workload_id = waiting.workload_id and observed.minute_start_at = waiting.minute_start_at
     left join first_active on observed.run_number = first_active.run_number
     left join gap_minutes
         on
             observed.slot_run_number = gap_minutes.slot_run_number
             and observed.minute_start_at = gap_minutes.minute_start_at
+    left join surplus
+        on observed.run_number = surplus.run_number and observed.minute_start_at = surplus.minute_start_at
+    left join unbalanced
+        on
+            observed.slot_run_number = unbalanced.slot_run_number
+            and observed.minute_start_at = unbalanced.minute_start_at
+    left join oversized
+        on observed.slot_run_number = oversized.slot_run_number and observed.usage_date = oversized.usage_date
+
+),
+
+-- of what the rules 6 and 7 leave: idle time, active time, and the part of that which a held-down clock lost
+left_over as (
+
+    select
+        reasoned.*,
+        case when is_surplus then covered_us else 0.0 end as overprovisioned_us,
+        case when is_unbalanced and not is_surplus then covered_us * (1.0 - activity_ratio) else 0.0 end as unbalanced_us,
+        case when is_surplus or is_unbalanced then 0.0 else covered_us * idle_ratio end as idle_us,
+        case
+            when is_surplus then 0.0
+            when is_unbalanced then covered_us * activity_ratio
+            else covered_us * (1.0 - idle_ratio)
+        end as active_us,
+        case
+            when is_surplus then 0.0
+            when is_unbalanced
+                then covered_us * activity_ratio * coalesce(throttled_ratio / nullif(1.0 - idle_ratio, 0), 0.0)
+            else covered_us * throttled_ratio
+        end as throttled_us
+
+    from reasoned
+
+),
+
+-- the active rest goes to the rules 12 and 13, and what they leave was productive
+divided as (
+
+    select
+        left_over.*,
+        (active_us - throttled_us) * (1.0 - fit_ratio) as oversized_us,
+        case
+            when is_unbalanced or signal not in (1, 2) or active_activity_ratio is null then 0.0
+            else
+                (active_us - throttled_us) * fit_ratio
+                * greatest(
+                    0.0,
+                    1.0 - least(1.0, active_activity_ratio / fit_ratio) / {{ var('underfilled_activity_ratio') }}
+                )
+        end as underfilled_us
+
+    from left_over
 
 )
 
-select * from reasoned
+select
+    hold_number,
+    minute_start_at,
+    usage_date,
+    held_us,
+    suspended_us,
+    covered_us,
+    overprovisioned_us,
+    unbalanced_us,
+    idle_us,
+    throttled_us,
+    oversized_us,
+    underfilled_us,
+    active_us - throttled_us - oversized_us - underfilled_us as productive_us,
+    covered_us * idle_0_ratio as idle_0_us,
+    covered_us * idle_10_ratio as idle_10_us,
+    covered_us * idle_25_ratio as idle_25_us,
+    covered_us * activity_ratio as activity_us,
+    covered_us * idle_ratio as idle_activity_us,
+    signal,
+    gap_reason,
+    joules_per_held_us,
+    idle_reason
+
+from divided

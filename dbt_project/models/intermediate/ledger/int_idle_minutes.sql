@@ -6,8 +6,8 @@ with
 
 minutes as (
 
-    select * from {{ ref('int_held_minutes') }}
-    where idle_reason <> '' and {{ in_replaced_days('usage_date') }}
+    select * from {{ ref('int_held_minutes_observed') }}
+    where covered_us > 0 and idle_ratio > 0 and {{ in_replaced_days('usage_date') }}
 
 ),
 
@@ -38,8 +38,8 @@ summed as (
         minutes.usage_date,
         minutes.minute_start_at,
         sum(minutes.held_us) as held_us,
-        sum(minutes.idle_us) as idle_us,
-        sum(minutes.covered_us - minutes.idle_us) as active_us,
+        sum(minutes.covered_us * minutes.idle_ratio) as idle_us,
+        sum(minutes.covered_us * (1.0 - minutes.idle_ratio)) as active_us,
         sum(minutes.memory_bytes * minutes.held_us)
             / nullif(sum(case when minutes.memory_bytes is not null then minutes.held_us end), 0) as memory_bytes
 

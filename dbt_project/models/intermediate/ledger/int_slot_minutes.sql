@@ -1,4 +1,4 @@
--- What share of a slot's time in service in a minute was covered, idle, throttled, underfilled: the figures by which
+-- What share of a slot's time in service in a minute was covered, idle, throttled: the figures by which
 -- whoever held a part of that time gets its part of them (semantics 4: activity within a minute is evenly mixed).
 
 {{ config(materialized='view') }}
@@ -179,14 +179,7 @@ shared_out as (
         cast(idle_10_us as double) / nullif(covered_us, 0) as idle_10_ratio,
         cast(idle_25_us as double) / nullif(covered_us, 0) as idle_25_ratio,
         least(throttled_us, covered_us - idle_us) / nullif(covered_us, 0) as throttled_ratio,
-        case
-            when signal in (1, 2) and covered_us > idle_us
-                then greatest(
-                    0.0,
-                    1.0 - active_activity_us / (covered_us - idle_us) / {{ var('underfilled_activity_ratio') }}
-                )
-            else 0.0
-        end as underfilled_ratio
+        active_activity_us / nullif(covered_us - idle_us, 0) as active_activity_ratio
 
     from whole_minutes
 
