@@ -27,9 +27,10 @@ import duckdb
 
 FOLDER = Path(__file__).resolve().parent
 
+#: the upper boundary of a latency bucket says which bucket is meant
 FIGURES = re.compile(
-    r"(_hours(_at_\d+pct)?|_microseconds|_us|cost|_cost|_count|_tokens|_ratio(_low|_high)?|_kwh|_minutes|_mean|_max|_bytes"
-    r"|_seconds|_difference|^difference|^promised|^measured|_fraction|_saving|_joules)$|_per_"
+    r"^(?!le_seconds$).*(_hours(_at_\d+pct)?|_microseconds|_us|cost|_cost|_count|_tokens|_ratio(_low|_high)?|_kwh|_minutes|_mean|_max|_bytes"
+    r"|_seconds|_difference|_fraction|_saving|_joules)$|^difference$|^promised$|^measured$|_per_"
 )
 NOT_ADDITIVE = re.compile(r"_ratio|_per_|_mean$|_max$|^latency_|_fraction$|longest_")
 MONEY = re.compile(r"cost")

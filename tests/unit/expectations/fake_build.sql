@@ -100,6 +100,13 @@ create table fct_inference_hourly (
     running_requests_mean double, waiting_requests_mean double, waiting_requests_max double, kv_cache_usage_max double,
     replica_count bigint, token_source varchar);
 
+create table fct_inference_latency_hourly (
+    hour_start_at timestamp, usage_date date, workload_id varchar, model varchar, le_seconds double, above_seconds double,
+    request_count double);
+insert into fct_inference_latency_hourly values
+    (timestamp '2025-03-01', date '2025-03-01', 'c1/train', 'unknown', 0.5, 0, 8),
+    (timestamp '2025-03-01', date '2025-03-01', 'c1/train', 'unknown', 'inf', 0.5, 2);
+
 create table fct_billing_lines as
 select
     'line-' || cast(usage_date as varchar) as line_id, 'capacity' as line_role, 'aws' as provider_name, 'a' as billing_account_id,

@@ -95,6 +95,18 @@ FAULTS = [
         "held_hours_are_those_of_the_ledger",
     ),
     ("a span of no length", "update {t} set ended_at = started_at", "fct_gpu_idle_spans", "ends_after_its_start"),
+    (
+        "a bucket that overlaps the next",
+        "update {t} set above_seconds = 0 where isinf(le_seconds)",
+        "fct_inference_latency_hourly",
+        "buckets_follow_each_other",
+    ),
+    (
+        "a bucket without an end",
+        "update {t} set le_seconds = 'nan' where isinf(le_seconds)",
+        "fct_inference_latency_hourly",
+        "boundary_is_a_number",
+    ),
     ("a column that is gone", "alter table {t} drop column idle_cost", "mart_gpu_idle_time_daily", "promised_columns"),
     ("a table that is gone", "drop table {t}", "mart_unit_economics_daily", "table_is_there"),
     ("a table nobody vouches for", "create table {t} as select 1 as one", "mart_surprise_daily", "has_a_suite"),

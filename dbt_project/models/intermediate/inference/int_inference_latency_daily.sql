@@ -35,96 +35,9 @@ buckets as (
 
 ),
 
-boundaries as (
+merged as (
 
-    select distinct
-        usage_date,
-        workload_id,
-        model,
-        le_seconds
-
-    from buckets
-
-),
-
--- servers with other boundaries count up to each boundary as far as a straight line inside their bucket reaches
-reached as (
-
-    select
-        boundaries.usage_date,
-        boundaries.workload_id,
-        boundaries.model,
-        boundaries.le_seconds,
-        sum(
-            case
-                when buckets.le_seconds <= boundaries.le_seconds then buckets.request_count
-                when buckets.above_seconds >= boundaries.le_seconds or not {{ is_finite('buckets.le_seconds') }} then 0
-                else
-                    buckets.request_count * (boundaries.le_seconds - buckets.above_seconds)
-                    / nullif(buckets.le_seconds - buckets.above_seconds, 0)
-            end
-        ) as reached_count
-
-    from boundaries
-    inner join buckets
-        on
-            boundaries.usage_date = buckets.usage_date
-            and boundaries.workload_id = buckets.workload_id
-            and boundaries.model = buckets.model
-    group by boundaries.usage_date, boundaries.workload_id, boundaries.model, boundaries.le_seconds
-
-),
-
-segments as (
-
-    select
-        reached.*,
-        coalesce(
-            lag(le_seconds) over (partition by usage_date, workload_id, model order by le_seconds nulls last),
-            cast(0 as double)
-        ) as above_seconds,
-        coalesce(
-            lag(reached_count) over (partition by usage_date, workload_id, model order by le_seconds nulls last),
-            cast(0 as double)
-        ) as above_count,
-        max(reached_count) over (partition by usage_date, workload_id, model) as total_count
-
-    from reached
-
-),
-
-ranks as (
-
-    select cast(0.50 as double) as rank_ratio
-    union all
-    select cast(0.95 as double) as rank_ratio
-    union all
-    select cast(0.99 as double) as rank_ratio
-
-),
-
-found as (
-
-    select
-        segments.usage_date,
-        segments.workload_id,
-        segments.model,
-        ranks.rank_ratio,
-        case
-            when {{ is_finite('segments.le_seconds') }}
-                then
-                    segments.above_seconds
-                    + (segments.le_seconds - segments.above_seconds)
-                    * (ranks.rank_ratio * segments.total_count - segments.above_count)
-                    / nullif(segments.reached_count - segments.above_count, 0)
-        end as latency_seconds
-
-    from segments
-    cross join ranks
-    where
-        segments.total_count > 0
-        and segments.above_count < ranks.rank_ratio * segments.total_count
-        and segments.reached_count >= ranks.rank_ratio * segments.total_count
+    {{ merged_buckets('buckets', ['usage_date', 'workload_id', 'model']) }}
 
 ),
 
@@ -134,11 +47,12 @@ from_histograms as (
         usage_date,
         workload_id,
         model,
-        max(case when rank_ratio = 0.50 then latency_seconds end) as latency_p50_seconds,
-        max(case when rank_ratio = 0.95 then latency_seconds end) as latency_p95_seconds,
-        max(case when rank_ratio = 0.99 then latency_seconds end) as latency_p99_seconds
+        {{ latency_percentile(0.50) }} as latency_p50_seconds,
+        {{ latency_percentile(0.95) }} as latency_p95_seconds,
+        {{ latency_percentile(0.99) }} as latency_p99_seconds
 
-    from found
+    from merged
+    where total_count > 0
     group by usage_date, workload_id, model
 
 ),
