@@ -23,7 +23,7 @@ from warehouse.landing_shape import LINEAGE, TABLES
 from warehouse.outcomes import LandedTable, current_files, outcome_frame
 
 #: models whose rows the next build compares with, to find the days a change touches
-REMEMBERED = ("int_run_changes", "int_hold_changes", "int_node_state_changes", "int_price_changes")
+REMEMBERED = ("int_run_changes", "int_hold_changes", "int_node_state_changes", "int_price_changes", "int_context_changes")
 
 #: tables whose rows touch the days they lie in; the others are compared as intervals
 DATED_TABLES = {
@@ -64,6 +64,12 @@ _SCHEMA = (
     "create table if not exists control.pending_days (usage_date date)",
     """create table if not exists control.build_window (
         build_id varchar, start_at timestamp, end_at timestamp, is_full_refresh boolean)""",
+    # a home built before a model was remembered, and whose sealed days forbid a full refresh, has nothing to compare with
+    *(
+        f"""create table if not exists control.{model.removeprefix("int_")}_built (
+        change_key varchar, started_at timestamp, ended_at timestamp, fingerprint varchar)"""
+        for model in REMEMBERED
+    ),
 )
 
 

@@ -26,6 +26,7 @@ WORLDS = (
     "a_correction_keeps_its_day_and_its_invoice",
     "a_commitment_is_paid_once",
     "a_cached_prompt_is_not_paid_twice",
+    "a_gpu_without_cpus_left_for_a_job_is_stranded",
     "a_job_over_midnight_belongs_to_both_days",
     "after_the_last_bill_cost_is_an_estimate",
     "an_end_that_arrives_later_replaces_the_open_run",

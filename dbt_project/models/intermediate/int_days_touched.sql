@@ -8,6 +8,7 @@
 -- depends_on: {{ ref('int_hold_changes') }}
 -- depends_on: {{ ref('int_node_state_changes') }}
 -- depends_on: {{ ref('int_price_changes') }}
+-- depends_on: {{ ref('int_context_changes') }}
 -- depends_on: {{ ref('int_node_states_resolved') }}
 -- depends_on: {{ ref('int_billing_delivered_through') }}
 -- depends_on: {{ ref('stg_landing__billing_lines') }}
@@ -72,6 +73,12 @@ price_days as (
 
 ),
 
+context_days as (
+
+    {{ days_changed('int_context_changes', 'context_changes_built') }}
+
+),
+
 -- a card first seen on a day may be the one that a run of those days held for longer
 late_sightings as (
 
@@ -129,6 +136,11 @@ touched as (
 
     select usage_date, false, false
     from price_days
+
+    union all
+
+    select usage_date, false, false
+    from context_days
 
 ),
 

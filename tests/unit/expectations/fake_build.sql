@@ -94,6 +94,10 @@ select
     cost, currency
 from fct_gpu_ledger_hourly where state = 'idle_compute';
 
+create table fct_node_stranded_spans (
+    usage_date date, cluster varchar, node_id varchar, node varchar, started_at timestamp, ended_at timestamp, lacking varchar,
+    free_cpu_count double, free_memory_bytes double, usual_cpu_count double, usual_memory_bytes double, gpu_hours double);
+
 create table fct_inference_hourly (
     hour_start_at timestamp, usage_date date, workload_id varchar, model varchar, cluster varchar, request_count bigint,
     failed_request_count bigint, prompt_tokens bigint, cached_prompt_tokens bigint, output_tokens bigint,

@@ -94,6 +94,12 @@ FAULTS = [
         "mart_workload_gpu_hours_daily",
         "held_hours_are_those_of_the_ledger",
     ),
+    (
+        "free time explained that the ledger does not strand",
+        "insert into {t} values ('2025-03-02', 'c1', 'c1/n1', 'n1', '2025-03-02', '2025-03-03', 'cpu', 0, 0, 8, 8, 24)",
+        "fct_node_stranded_spans",
+        "is_stranded_in_the_ledger",
+    ),
     ("a span of no length", "update {t} set ended_at = started_at", "fct_gpu_idle_spans", "ends_after_its_start"),
     (
         "a bucket that overlaps the next",

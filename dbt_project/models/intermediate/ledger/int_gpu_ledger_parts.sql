@@ -42,6 +42,20 @@ divided as (
 
 ),
 
+stranded as (
+
+    select
+        cluster,
+        slot_id,
+        span_started_at,
+        hour_start_at,
+        sum(us) as us
+
+    from {{ ref('int_slots_stranded') }}
+    group by cluster, slot_id, span_started_at, hour_start_at
+
+),
+
 span_hours as (
 
     select
@@ -57,6 +71,7 @@ in_hours as (
 
     select
         * exclude (started_at, ended_at),
+        started_at as span_started_at,
         greatest(started_at, hour_start_at) as started_at,
         least(ended_at, hour_start_at + interval 1 hour) as ended_at
 
@@ -64,18 +79,55 @@ in_hours as (
 
 ),
 
-free_reason as (
+not_held_reasons as (
 
     select
         in_hours.*,
         case
+            when is_out_of_service then node_state
             when is_stranded then 'stranded'
             when node_state in ('draining', 'drained') then 'draining'
             when node_state = 'reserved' then 'reserved_empty'
             else 'free'
-        end as reason
+        end as reason,
+        {{ microseconds_between('started_at', 'ended_at') }} * slot_fraction
+            * case when is_out_of_service then 1.0 else 1.0 - held_share end as us
 
     from in_hours
+    where is_out_of_service or (not is_shared and not is_implied)
+
+),
+
+-- of free time, what the node could give to no job for want of CPU or memory is stranded
+not_held_split as (
+
+    select
+        not_held_reasons.* exclude (reason, us),
+        not_held_reasons.reason,
+        not_held_reasons.us - coalesce(stranded.us, 0.0) as us
+
+    from not_held_reasons
+    left join stranded
+        on
+            not_held_reasons.cluster = stranded.cluster
+            and not_held_reasons.slot_id = stranded.slot_id
+            and not_held_reasons.span_started_at = stranded.span_started_at
+            and not_held_reasons.hour_start_at = stranded.hour_start_at
+
+    union all
+
+    select
+        not_held_reasons.* exclude (reason, us),
+        'stranded' as reason,
+        stranded.us
+
+    from not_held_reasons
+    inner join stranded
+        on
+            not_held_reasons.cluster = stranded.cluster
+            and not_held_reasons.slot_id = stranded.slot_id
+            and not_held_reasons.span_started_at = stranded.span_started_at
+            and not_held_reasons.hour_start_at = stranded.hour_start_at
 
 ),
 
@@ -92,14 +144,12 @@ not_held as (
         'unallocated' as run_id,
         'unallocated' as workload_id,
         case when is_out_of_service then 'out_of_service' else 'unallocated' end as state,
-        case when is_out_of_service then node_state else reason end as state_reason,
+        reason as state_reason,
         0 as signal,
-        {{ microseconds_between('started_at', 'ended_at') }} * slot_fraction
-            * case when is_out_of_service then 1.0 else 1.0 - held_share end as us,
+        us,
         cast(null as double) as energy_joules
 
-    from free_reason
-    where is_out_of_service or (not is_shared and not is_implied)
+    from not_held_split
 
 ),
 
