@@ -7,3 +7,26 @@
         else 'none'
     end
 {%- endmacro -%}
+
+{#- The rank of the signal of most covered time; of two equals the better one. -#}
+{%- macro signal_of_most_time(covered_us, graphics_us, utilization_us) -%}
+    case
+        when {{ covered_us }} - {{ graphics_us }} - {{ utilization_us }} >= greatest({{ graphics_us }}, {{ utilization_us }})
+            then 1
+        when {{ graphics_us }} >= {{ utilization_us }} then 2
+        else 3
+    end
+{%- endmacro -%}
+
+{#- The rank of a source among those that speak of one slot and time: of those that cover at least half of what the best
+    coverer covers, the one with the best signal (semantics 4). -#}
+{%- macro source_rank(partition) -%}
+    row_number() over (
+        partition by {{ partition }}
+        order by
+            case when covered_us > 0 and 2 * covered_us >= best_covered_us then 0 else 1 end nulls last,
+            signal nulls last,
+            covered_us desc nulls last,
+            source nulls last
+    )
+{%- endmacro -%}

@@ -83,7 +83,14 @@ mixed_minutes as (
         sum(minutes.activity_us) as activity_us,
         sum(minutes.active_activity_us) as active_activity_us,
         sum(minutes.throttled_us) as throttled_us,
-        max_by(minutes.signal, minutes.covered_us) as signal,
+        case
+            when sum(minutes.covered_us) > 0
+                then {{ signal_of_most_time(
+                    'sum(minutes.covered_us)',
+                    'sum(case when minutes.signal = 2 then minutes.covered_us else 0 end)',
+                    'sum(case when minutes.signal = 3 then minutes.covered_us else 0 end)'
+                ) }}
+        end as signal,
         sum(minutes.memory_bytes * minutes.covered_us) / nullif(sum(minutes.covered_us), 0) as memory_bytes,
         max(minutes.memory_total_bytes) as memory_total_bytes,
         sum(minutes.energy_joules) as energy_joules,

@@ -17,6 +17,12 @@ frozen as (
 
 ),
 
+states as (
+
+    select * from {{ ref('int_gpu_state_spans') }}
+
+),
+
 layouts as (
 
     select
@@ -105,14 +111,9 @@ by_slot as (
         minutes.activity_us,
         minutes.active_activity_us,
         minutes.throttled_us,
-        case
-            when
-                minutes.covered_us - minutes.graphics_us - minutes.utilization_us
-                >= greatest(minutes.graphics_us, minutes.utilization_us)
-                then 1
-            when minutes.graphics_us >= minutes.utilization_us then 2
-            else 3
-        end as signal,
+        minutes.graphics_us,
+        minutes.utilization_us,
+        {{ signal_of_most_time('minutes.covered_us', 'minutes.graphics_us', 'minutes.utilization_us') }} as signal,
         minutes.memory_byte_us / nullif(minutes.memory_us, 0)
             * case when minutes.slot_uuid is null then layouts.slot_fraction else 1.0 end as memory_bytes,
         coalesce(
@@ -151,29 +152,96 @@ several_sources as (
 
 rivals as (
 
-    select
-        by_slot.*,
-        max(by_slot.covered_us) over (partition by by_slot.slot_number, by_slot.bucket_start_at) as best_covered_us
-
+    select by_slot.*
     from by_slot
     inner join several_sources on by_slot.slot_number = several_sources.slot_number
+
+),
+
+broken_minutes as (
+
+    select distinct
+        slot_number,
+        date_trunc('minute', bucket_start_at) as minute_start_at
+
+    from rivals
+    where bucket_end_at < date_trunc('minute', bucket_start_at) + interval 1 minute
+        or bucket_start_at > date_trunc('minute', bucket_start_at)
+
+),
+
+whole_rivals as (
+
+    select
+        rivals.*,
+        max(rivals.covered_us) over (partition by rivals.slot_number, rivals.bucket_start_at) as best_covered_us
+
+    from rivals
+    left join broken_minutes
+        on
+            rivals.slot_number = broken_minutes.slot_number
+            and date_trunc('minute', rivals.bucket_start_at) = broken_minutes.minute_start_at
+    where broken_minutes.slot_number is null
 
 ),
 
 ranked_rivals as (
 
     select
-        rivals.*,
-        row_number() over (
-            partition by slot_number, bucket_start_at
-            order by
-                case when covered_us > 0 and 2 * covered_us >= best_covered_us then 0 else 1 end nulls last,
-                signal nulls last,
-                covered_us desc nulls last,
-                source nulls last
-        ) as source_rank
+        whole_rivals.*,
+        {{ source_rank('slot_number, bucket_start_at') }} as source_rank
+
+    from whole_rivals
+
+),
+
+-- a minute in which service changes is several buckets and has one source all the same: what lies out of service does
+-- not count
+broken_rivals as (
+
+    select
+        rivals.slot_number,
+        broken_minutes.minute_start_at,
+        rivals.source,
+        cast(sum(rivals.covered_us) as bigint) as covered_us,
+        cast(sum(case when rivals.covered_us > 0 then rivals.graphics_us else 0 end) as bigint) as graphics_us,
+        cast(sum(case when rivals.covered_us > 0 then rivals.utilization_us else 0 end) as bigint) as utilization_us
 
     from rivals
+    inner join broken_minutes
+        on
+            rivals.slot_number = broken_minutes.slot_number
+            and date_trunc('minute', rivals.bucket_start_at) = broken_minutes.minute_start_at
+    where not exists (
+        select 1
+        from states
+        where
+            states.cluster = rivals.cluster
+            and states.gpu_id = rivals.gpu_id
+            and states.usage_date = rivals.usage_date
+            and states.state in ('down', 'maintenance', 'lost')
+            and states.started_at < rivals.bucket_end_at
+            and states.ended_at > rivals.bucket_start_at
+    )
+    group by rivals.slot_number, broken_minutes.minute_start_at, rivals.source
+
+),
+
+ranked_broken_rivals as (
+
+    select
+        slot_number,
+        minute_start_at,
+        source,
+        {{ source_rank('slot_number, minute_start_at') }} as source_rank
+
+    from (
+        select
+            broken_rivals.*,
+            {{ signal_of_most_time('covered_us', 'graphics_us', 'utilization_us') }} as signal,
+            max(covered_us) over (partition by slot_number, minute_start_at) as best_covered_us
+        from broken_rivals
+    ) as compared
 
 ),
 
@@ -189,6 +257,17 @@ chosen as (
     select * exclude (best_covered_us, source_rank)
     from ranked_rivals
     where source_rank = 1
+
+    union all
+
+    select rivals.*
+    from rivals
+    inner join ranked_broken_rivals
+        on
+            rivals.slot_number = ranked_broken_rivals.slot_number
+            and rivals.source = ranked_broken_rivals.source
+            and date_trunc('minute', rivals.bucket_start_at) = ranked_broken_rivals.minute_start_at
+    where ranked_broken_rivals.source_rank = 1
 
 ),
 
