@@ -19,9 +19,6 @@ from tests.reference.world import make_world, stamp
 pytestmark = pytest.mark.integration
 
 SEEDS = range(int(os.environ.get("GPU_NET_FLEETS", "24")))
-#: fleets in which a card is lost in the very minute in which two sources, or a reading that tells of the loss, speak of it:
-#: the ledger chooses among sources in each part of such a minute, the reference once for the whole; seconds differ
-CHOSEN_IN_PARTS = {0, 11}
 #: rounding: the exact parts may be a whole number of microseconds that a double misses by a hair
 TOLERANCE_US = 2
 
@@ -69,15 +66,7 @@ def write_tables(tables: Tables, folder: Path) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [
-        pytest.param(seed, marks=pytest.mark.xfail(reason="a minute broken by a loss", strict=True))
-        if seed in CHOSEN_IN_PARTS
-        else seed
-        for seed in SEEDS
-    ],
-)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_ledger_of_a_random_fleet_is_the_references(published: duckdb.DuckDBPyConnection, seed: int) -> None:
     assert compare(published, seed) == []
 

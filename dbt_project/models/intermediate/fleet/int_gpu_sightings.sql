@@ -62,7 +62,7 @@ quarters as (
         gpu_id,
         cast({{ microseconds_between("timestamp '1970-01-01'", 'seen_from_at') }} // 900000000 as bigint) as quarter_number,
         min(seen_from_at) as seen_from_at,
-        min_by(first_seen_until_at, seen_from_at) as first_seen_until_at,
+        min(first_seen_until_at) as first_seen_until_at,
         max(last_seen_from_at) as last_seen_from_at,
         max(seen_until_at) as seen_until_at
 
@@ -112,7 +112,7 @@ stretches as (
         node,
         gpu_id,
         min(seen_from_at) as seen_from_at,
-        min_by(first_seen_until_at, seen_from_at) as first_seen_until_at,
+        min(first_seen_until_at) as first_seen_until_at,
         max(last_seen_from_at) as last_seen_from_at,
         max(seen_until_at) as seen_until_at
 

@@ -108,6 +108,22 @@ gap_minutes as (
 
 ),
 
+-- a minute whose held part began within the half hour starts up as a whole, also where its holders change after that
+startup_minutes as (
+
+    select distinct
+        observed.slot_run_number,
+        observed.minute_start_at
+
+    from observed
+    inner join training_holds on observed.hold_number = training_holds.hold_number
+    inner join spans on observed.hold_number = spans.hold_number
+    where
+        observed.piece_start_at < spans.held_from_at + interval {{ var('startup_minutes') }} minute
+        and observed.minute_start_at + interval 1 minute > spans.held_from_at + interval {{ var('startup_minutes') }} minute
+
+),
+
 reasoned as (
 
     select
@@ -120,7 +136,10 @@ reasoned as (
             when waiting.workload_id is not null then 'waiting_requests'
             when
                 spans.kind in ('training', 'batch')
-                and observed.piece_start_at < spans.held_from_at + interval {{ var('startup_minutes') }} minute
+                and (
+                    observed.piece_start_at < spans.held_from_at + interval {{ var('startup_minutes') }} minute
+                    or startup_minutes.slot_run_number is not null
+                )
                 and (first_active.first_active_at is null or observed.minute_start_at < first_active.first_active_at)
                 then 'startup'
             when
@@ -140,6 +159,10 @@ reasoned as (
         on
             observed.slot_run_number = gap_minutes.slot_run_number
             and observed.minute_start_at = gap_minutes.minute_start_at
+    left join startup_minutes
+        on
+            observed.slot_run_number = startup_minutes.slot_run_number
+            and observed.minute_start_at = startup_minutes.minute_start_at
     left join surplus
         on observed.run_number = surplus.run_number and observed.minute_start_at = surplus.minute_start_at
     left join unbalanced

@@ -137,7 +137,7 @@ by_slot as (
             and minutes.gpu_uuid = stale.gpu_uuid
             and minutes.slot_uuid is not distinct from stale.slot_uuid
             and minutes.source is not distinct from stale.source
-            and minutes.bucket_start_at = stale.bucket_start_at
+            and date_trunc('minute', minutes.bucket_start_at) = stale.bucket_start_at
 
 ),
 

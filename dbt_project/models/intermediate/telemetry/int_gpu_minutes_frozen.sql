@@ -13,7 +13,8 @@ minutes as (
 
 ),
 
-still as (
+-- a minute in which service changes is one minute all the same: its parts are put together
+whole as (
 
     select
         usage_date,
@@ -23,34 +24,53 @@ still as (
         source,
         bucket_start_at,
         reading_count,
-        power_min_watts
+        power_min_watts,
+        power_max_watts,
+        covered_us,
+        idle_us
 
     from minutes
-    where
-        {{ in_ledger_days('usage_date') }}
-        and reading_count > 0
-        and power_min_watts = power_max_watts
-        and not (covered_us = idle_us and power_min_watts = floor(power_min_watts))
-
-),
-
--- each with the minutes in which the part before it may lie: its own, if it does not begin it, and the one before
-looked_for as (
-
-    select
-        still.*,
-        date_trunc('minute', bucket_start_at) - interval 1 minute as minute_start_at
-
-    from still
+    where {{ in_ledger_days('usage_date') }} and bucket_end_at = bucket_start_at + interval 1 minute
 
     union all
 
     select
-        still.*,
-        date_trunc('minute', bucket_start_at) as minute_start_at
+        usage_date,
+        cluster,
+        gpu_uuid,
+        slot_uuid,
+        source,
+        date_trunc('minute', bucket_start_at) as bucket_start_at,
+        cast(sum(reading_count) as bigint) as reading_count,
+        min(power_min_watts) as power_min_watts,
+        max(power_max_watts) as power_max_watts,
+        cast(sum(covered_us) as bigint) as covered_us,
+        cast(sum(idle_us) as bigint) as idle_us
 
-    from still
-    where bucket_start_at > date_trunc('minute', bucket_start_at)
+    from minutes
+    where {{ in_ledger_days('usage_date') }} and bucket_end_at < bucket_start_at + interval 1 minute
+    group by usage_date, cluster, gpu_uuid, slot_uuid, source, date_trunc('minute', bucket_start_at)
+
+),
+
+still as (
+
+    select
+        usage_date,
+        cluster,
+        gpu_uuid,
+        slot_uuid,
+        source,
+        bucket_start_at,
+        bucket_start_at - interval 1 minute as minute_before_at,
+        reading_count,
+        power_min_watts
+
+    from whole
+    where
+        reading_count > 0
+        and power_min_watts = power_max_watts
+        and not (covered_us = idle_us and power_min_watts = floor(power_min_watts))
 
 ),
 
@@ -76,30 +96,29 @@ told as (
 preceded as (
 
     select
-        looked_for.usage_date,
-        looked_for.cluster,
-        looked_for.gpu_uuid,
-        looked_for.slot_uuid,
-        looked_for.source,
-        looked_for.bucket_start_at,
-        looked_for.reading_count,
-        looked_for.power_min_watts,
+        still.usage_date,
+        still.cluster,
+        still.gpu_uuid,
+        still.slot_uuid,
+        still.source,
+        still.bucket_start_at,
+        still.reading_count,
+        still.power_min_watts,
         max(told.bucket_start_at) as bucket_before_at,
         max_by(told.power_min_watts, told.bucket_start_at) as power_min_before_watts,
         max_by(told.power_max_watts, told.bucket_start_at) as power_max_before_watts
 
-    from looked_for
+    from still
     inner join told
         on
-            looked_for.cluster = told.cluster
-            and looked_for.gpu_uuid = told.gpu_uuid
-            and looked_for.slot_uuid is not distinct from told.slot_uuid
-            and looked_for.source is not distinct from told.source
-            and looked_for.minute_start_at = told.minute_start_at
-            and told.bucket_start_at < looked_for.bucket_start_at
+            still.cluster = told.cluster
+            and still.gpu_uuid = told.gpu_uuid
+            and still.slot_uuid is not distinct from told.slot_uuid
+            and still.source is not distinct from told.source
+            and still.minute_before_at = told.minute_start_at
     group by
-        looked_for.usage_date, looked_for.cluster, looked_for.gpu_uuid, looked_for.slot_uuid, looked_for.source,
-        looked_for.bucket_start_at, looked_for.reading_count, looked_for.power_min_watts
+        still.usage_date, still.cluster, still.gpu_uuid, still.slot_uuid, still.source,
+        still.bucket_start_at, still.reading_count, still.power_min_watts
 
 ),
 
