@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import uuid
@@ -24,6 +25,7 @@ import click
 import duckdb
 
 from warehouse import control
+from warehouse.atomic import replaced
 from warehouse.command_line import INSTANT
 from warehouse.database import WarehouseLockedError, locked
 from warehouse.home import PROJECT_ROOT, Home
@@ -33,6 +35,8 @@ from warehouse.outcomes import landed_tables
 from warehouse.verdict import last_build
 
 DBT_PROJECT = PROJECT_ROOT / "dbt_project"
+#: what dbt read of the project, kept beside it: a full parse takes longer than most builds of a small fleet
+PARSED = DBT_PROJECT / "target" / "partial_parse.msgpack"
 EVERYTHING = Window(None, None)
 
 
@@ -133,12 +137,13 @@ def run_dbt(home: Home, *, full_refresh: bool, select: Sequence[str] = ()) -> No
         command += ["--select", *select]
     artifacts.mkdir(parents=True, exist_ok=True)
     (artifacts / "target" / "run_results.json").unlink(missing_ok=True)
-    environment = {**os.environ, "GPU_NET_BUILD_DATABASE": str(home.build_database), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
     verbose = bool(os.environ.get("GPU_NET_VERBOSE"))
     with (artifacts / "last_run.log").open("w") as log:
         finished = subprocess.run(
-            command, env=environment, stdout=None if verbose else log, stderr=subprocess.STDOUT, check=False
+            command, env=dbt_environment(home), stdout=None if verbose else log, stderr=subprocess.STDOUT, check=False
         )
+    if finished.returncode == 0:
+        _keep_parsed(artifacts / "target" / PARSED.name)
     failures = [
         f"{node['unique_id']}: {node['message']}" for node in read_run_results(home) if node["status"] in ("error", "fail")
     ]
@@ -147,6 +152,32 @@ def run_dbt(home: Home, *, full_refresh: bool, select: Sequence[str] = ()) -> No
         raise BuildFailedError(
             f"dbt failed (log: {artifacts / 'last_run.log'}); nothing was published\n" + "\n".join(failures[:5]) + tail
         )
+
+
+def dbt_environment(home: Home) -> dict[str, str]:
+    """The environment dbt runs in: where it builds, and what it has read of the project before.
+
+    dbt reads a project anew wherever the text that names the database differs, so every home's is named alike: DuckDB
+    finds `~` by HOME.
+    """
+    parsed = {"DBT_PARTIAL_PARSE_FILE_PATH": str(PARSED)} if PARSED.exists() else {}
+    return {
+        **os.environ,
+        **parsed,
+        "HOME": str(home.build),
+        "GPU_NET_BUILD_DATABASE": f"~/{home.build_database.name}",
+        "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
+    }
+
+
+def _keep_parsed(parsed: Path) -> None:
+    """Keep what dbt read of the project for the next build, of whatever home; an installation may be read-only."""
+    try:
+        if not PARSED.exists() or parsed.stat().st_mtime_ns > PARSED.stat().st_mtime_ns:
+            with replaced(PARSED) as kept:
+                shutil.copyfile(parsed, kept)
+    except OSError:
+        pass
 
 
 def read_run_results(home: Home) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ the YAML tells the truth: the columns it describes are the columns there are, wi
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ import duckdb
 import pytest
 
 from warehouse import control
-from warehouse.build import DBT_PROJECT
+from warehouse.build import DBT_PROJECT, dbt_environment
 from warehouse.home import Home
 from warehouse.landing import Window
 
@@ -50,8 +49,7 @@ def empty_build(tmp_path_factory: pytest.TempPathFactory) -> EmptyBuild:
         *("--target-path", str(target), "--log-path", str(home.build / "dbt" / "logs")),
         *("--exclude-resource-type", "test"),
     ]
-    environment = {**os.environ, "GPU_NET_BUILD_DATABASE": str(home.build_database), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    finished = subprocess.run(command, env=dbt_environment(home), capture_output=True, text=True, check=False)
     results = target / "run_results.json"
     assert results.exists(), f"dbt did not begin:\n{finished.stdout}{finished.stderr}"
     manifest = json.loads((target / "manifest.json").read_text())
