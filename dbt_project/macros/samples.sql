@@ -49,6 +49,7 @@
 {#- The sums kept of the samples, or parts of samples, of one series in one minute; `us` is the time each covers. -#}
 {%- macro sample_sums() -%}
     cast(sum(case when is_start then 1 else 0 end) as bigint) as reading_count,
+    cast(sum(case when is_start then repeat_count else 0 end) as bigint) as repeat_count,
     cast(sum(case when activity is not null then us else 0 end) as bigint) as covered_us,
     cast(sum(case when activity < {{ var('idle_activity_ratio') }} then us else 0 end) as bigint) as idle_us,
     cast(sum(case when activity <= 0 then us else 0 end) as bigint) as idle_0_us,

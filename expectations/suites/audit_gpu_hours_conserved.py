@@ -15,9 +15,8 @@ def expectations(table: Table) -> list[Expectation]:
     not_audited = """
         select distinct ledger.usage_date, ledger.cluster from main.fct_gpu_ledger_hourly as ledger
         anti join {batch} as audits on ledger.usage_date = audits.usage_date and ledger.cluster = audits.cluster"""
-    failure = "A day of the ledger was not audited, so that nobody knows whether its hours are whole: build that day again."
     return [
         *audits.expectations(table),
         *key("usage_date", "cluster"),
-        no_rows("every_ledger_day_audited", not_audited, failure),
+        no_rows("every_ledger_day_audited", not_audited, audits.NOT_AUDITED),
     ]

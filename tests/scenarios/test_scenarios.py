@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from tests.conftest import OWN_VARIABLES, run_module
-from tests.scenarios.worlds import Scenario, differences, land, scenarios
+from tests.scenarios.worlds import Scenario, differences, scenarios
 
 CASES = [(scenario, path) for scenario in scenarios() for path in scenario.expected_files]
-
-
-@pytest.fixture(scope="session")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The published database of all scenarios, landed, built, gated and published once."""
-    home = tmp_path_factory.mktemp("scenarios")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in OWN_VARIABLES:
-            patch.delenv(name, raising=False)
-        patch.setenv("GPU_NET_HOME", str(home))
-        land(scenarios())
-    done = run_module(home, "warehouse", "run")
-    assert done.returncode == 0, f"warehouse run left with {done.returncode}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
-    with duckdb.connect(str(home / "published" / "current" / "gpu_net.duckdb"), read_only=True) as connection:
-        yield connection
 
 
 @pytest.mark.parametrize(("scenario", "expected"), CASES, ids=[f"{scenario.name}-{path.stem}" for scenario, path in CASES])

@@ -197,6 +197,26 @@ select
     true as holds
 from mart_cost_reconciliation_daily;
 
+create table audit_held_time_allocated as select * from audit_gpu_hours_conserved;
+create table audit_out_of_service_not_held as select * from audit_gpu_hours_conserved;
+create table audit_slot_fractions_whole as select * from audit_gpu_hours_conserved;
+create table audit_ledger_rows_sound as select * from audit_gpu_hours_conserved;
+create table audit_suspended_time_shared as select * from audit_gpu_hours_conserved;
+create table audit_idle_spans_held as select * from audit_gpu_hours_conserved;
+create table audit_samples_counted as select * from audit_gpu_hours_conserved;
+create table audit_energy_conserved as
+select * replace (cast(promised as double) as promised, cast(measured as double) as measured, cast(difference as double) as difference)
+from audit_gpu_hours_conserved;
+create table audit_ledger_cost_conserved as select *, 'USD' as currency from audit_gpu_hours_conserved;
+create table audit_waterfall_closed as select * from audit_ledger_cost_conserved;
+create table audit_cost_bases_closed as select * exclude (cluster) from audit_ledger_cost_conserved;
+create table audit_hours_agree_across_marts as
+select *, 'mart_gpu_net_daily' as table_name, 'held' as measure from audit_gpu_hours_conserved;
+create table audit_inference_counted as
+select * exclude (cluster), 'server' as token_source, 'output_tokens' as measure from audit_gpu_hours_conserved;
+create table audit_unit_economics_closed as
+select * exclude (cluster), 'held_gpu_hours' as measure from audit_energy_conserved;
+
 create table int_private as select 'not published' as note;
 
 create table data_dictionary as

@@ -184,6 +184,17 @@ def test_a_planted_fault_is_critical(built: Home, what: str, statement: str, tab
     assert (where or table, name) in failing(built, where or table)
 
 
+@pytest.mark.parametrize("audit", [table for table in suites.required_tables() if table.startswith("audit_")])
+@pytest.mark.parametrize("answer", ["false", "null"])
+def test_an_audit_that_does_not_hold_is_critical_and_says_what_to_do(built: Home, audit: str, answer: str) -> None:
+    make_build(built, f"update {audit} set holds = {answer} where usage_date = '2025-03-02'")
+    assert failing(built, audit) == {(audit, "holds")}
+    with connect(built.build_database, read_only=True) as connection:
+        shape = next(table for table in tables_of(connection) if table.name == audit)
+    message = next(check.message for check in check_tables(built, [shape]) if check.check_id == "holds")
+    assert len(message.split()) >= 12
+
+
 def test_a_critical_failure_holds_publication(built: Home) -> None:
     make_build(built, "insert into fct_billing_lines select * from fct_billing_lines")
     verdict = judge(built)

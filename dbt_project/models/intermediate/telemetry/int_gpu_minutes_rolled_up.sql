@@ -36,6 +36,7 @@ whole_readings as (
         {{ plus_microseconds('samples.interval_start_at', 'samples.interval_ms * 1000') }} as interval_end_at,
         samples.interval_ms * 1000 as us,
         true as is_start,
+        0 as repeat_count,
         {{ sample_readings('samples') }}
 
     from {{ ref('stg_landing__gpu_samples') }} as samples
@@ -60,7 +61,8 @@ to_be_cut as (
         row_number() over (
             partition by series.series_number, samples.interval_start_at
             order by samples.landed_at desc nulls last, samples.line_number desc nulls last
-        ) as landing_rank
+        ) as landing_rank,
+        count(*) over (partition by series.series_number, samples.interval_start_at) - 1 as repeat_count
 
     from {{ ref('stg_landing__gpu_samples') }} as samples
     inner join series
@@ -210,6 +212,7 @@ cut_readings as (
         interval_start_at as reading_from_at,
         interval_end_at as reading_until_at,
         interval_start_at >= bucket_start_at as is_start,
+        repeat_count,
         activity,
         signal,
         throttled_ratio,

@@ -1,0 +1,26 @@
+"""No row of the ledger is of no time, of more than its hour, or of nobody where somebody held it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from expectations.rules import Table, key, no_rows
+from expectations.suites import audits
+
+if TYPE_CHECKING:
+    from great_expectations.expectations.expectation import Expectation
+
+
+def expectations(table: Table) -> list[Expectation]:
+    failure = (
+        "Rows of the ledger are impossible (negative, too long, held by nobody, shares above 1): the count that is "
+        "not 0 says which; mend the model and build that day again."
+    )
+    not_audited = """
+        select distinct ledger.usage_date, ledger.cluster from main.fct_gpu_ledger_hourly as ledger
+        anti join {batch} as audits on ledger.usage_date = audits.usage_date and ledger.cluster = audits.cluster"""
+    return [
+        *audits.expectations(table, failure),
+        *key("usage_date", "cluster"),
+        no_rows("every_ledger_day_audited", not_audited, audits.NOT_AUDITED),
+    ]
