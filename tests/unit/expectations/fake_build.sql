@@ -98,6 +98,24 @@ create table fct_node_stranded_spans (
     usage_date date, cluster varchar, node_id varchar, node varchar, started_at timestamp, ended_at timestamp, lacking varchar,
     free_cpu_count double, free_memory_bytes double, usual_cpu_count double, usual_memory_bytes double, gpu_hours double);
 
+create table fct_unbalanced_spans as
+select
+    slot_id, run_id, started_at, gpu_id, cluster, workload_id, started_at + interval 20 minute as ended_at,
+    cast(20 as bigint) as unbalanced_minutes, cast(0.04 as double) as activity_ratio, cast(0.9 as double) as sibling_activity_ratio,
+    cast(0.95 as double) as sibling_peak_activity_ratio, cast(0.32 as double) as unbalanced_gpu_hours
+from fct_gpu_idle_spans;
+
+create table fct_oversized_daily as
+select
+    cast(day as date) as usage_date, slot_id, 'c1/1' as run_id, 'c1' as cluster, gpu_id, 'H100' as gpu_model,
+    'c1/train' as workload_id, 'training' as kind, cast(20 as double) as covered_hours, cast(0.1 as double) as activity_ratio,
+    cast(0.1 as double) as activity_p95_ratio, cast(5000000000 as bigint) as peak_needed_memory_bytes,
+    cast(80000000000 as bigint) as card_memory_bytes, mig_profile, fit_ratio, null_reason
+from (values
+    (timestamp '2025-03-01', 'GPU-1', 'GPU-1', '1g.10gb', cast(1 as double) / 7, ''),
+    (timestamp '2025-03-02', 'GPU-1', 'GPU-1', null, null, 'too_busy')
+) as slots (day, slot_id, gpu_id, mig_profile, fit_ratio, null_reason);
+
 create table fct_inference_hourly (
     hour_start_at timestamp, usage_date date, workload_id varchar, model varchar, cluster varchar, request_count bigint,
     failed_request_count bigint, prompt_tokens bigint, cached_prompt_tokens bigint, output_tokens bigint,

@@ -113,6 +113,17 @@ FAULTS = [
         "fct_inference_latency_hourly",
         "boundary_is_a_number",
     ),
+    (
+        "a card that waits for a quieter one",
+        "update {t} set activity_ratio = 0.99",
+        "fct_unbalanced_spans",
+        "a_sibling_was_busier",
+    ),
+    ("a stretch with a hole", "update {t} set unbalanced_minutes = 15", "fct_unbalanced_spans", "as_many_minutes_as_the_span"),
+    ("more lost than there was", "update {t} set unbalanced_gpu_hours = 1", "fct_unbalanced_spans", "no_more_than_the_span"),
+    ("a slice and a reason", "update {t} set null_reason = 'preallocated'", "fct_oversized_daily", "a_profile_or_a_reason"),
+    ("a slice as large as the slot", "update {t} set fit_ratio = 1", "fct_oversized_daily", "the_profile_is_smaller"),
+    ("a reason nobody knows", "update {t} set null_reason = 'mood'", "fct_oversized_daily", "null_reason_in_closed_list"),
     ("a column that is gone", "alter table {t} drop column idle_cost", "mart_gpu_idle_time_daily", "promised_columns"),
     ("a table that is gone", "drop table {t}", "mart_unit_economics_daily", "table_is_there"),
     ("a table nobody vouches for", "create table {t} as select 1 as one", "mart_surprise_daily", "has_a_suite"),
@@ -212,6 +223,7 @@ def test_a_warning_lets_the_build_through_with_a_note(built: Home) -> None:
 
 def test_empty_optional_tables_are_fine_and_their_rules_count(built: Home) -> None:
     empty = ("fct_billing_lines", "mart_cost_reconciliation_daily", "audit_cost_reconciled", "fct_gpu_idle_spans")
+    empty += ("fct_unbalanced_spans", "fct_oversized_daily")
     make_build(built, *(f"delete from {table}" for table in empty))
     verdict = judge(built)
     assert verdict.verdict == "publish"

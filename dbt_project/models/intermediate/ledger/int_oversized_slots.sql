@@ -1,7 +1,21 @@
--- (filled in by its own change)
+with
 
-select
-    cast(null as integer) as slot_run_number,
-    cast(null as date) as usage_date,
-    cast(null as double) as fit_ratio
-where false
+slots as (
+
+    select * from {{ ref('int_slots_fitted') }}
+
+),
+
+oversized as (
+
+    select
+        slot_run_number,
+        usage_date,
+        fit_ratio
+
+    from slots
+    where null_reason = ''
+
+)
+
+select * from oversized
