@@ -86,6 +86,7 @@ def _environment(variables: Mapping[str, Any]) -> jinja2.Environment:
         "config": lambda **_: "",
         "is_incremental": lambda: False,
         "execute": True,
+        "flags": SimpleNamespace(FULL_REFRESH=True),
         "return": _return,
         "dbt": SimpleNamespace(type_string=lambda: "varchar"),
         "adapter": SimpleNamespace(dispatch=_dispatch),
