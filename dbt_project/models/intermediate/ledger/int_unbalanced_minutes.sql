@@ -38,25 +38,6 @@ slot_runs as (
 
 ),
 
-quiet as (
-
-    select
-        slot_runs.sibling_number,
-        observed.slot_run_number,
-        observed.minute_start_at,
-        min(observed.activity_ratio) as activity_ratio,
-        sum(observed.covered_us) as covered_us
-
-    from {{ ref('int_held_minutes_observed') }} as observed
-    inner join slot_runs on observed.slot_run_number = slot_runs.slot_run_number
-    where
-        observed.signal in (1, 2)
-        and observed.covered_us > 0
-        and round(observed.activity_ratio, 9) < {{ var('unbalanced_quiet_ratio') }}
-    group by slot_runs.sibling_number, observed.slot_run_number, observed.minute_start_at
-
-),
-
 busy as (
 
     select
@@ -74,23 +55,39 @@ busy as (
 
 ),
 
+-- a hold that is cut within a minute has several rows of it
+quiet as (
+
+    select
+        observed.slot_run_number,
+        observed.minute_start_at,
+        min(observed.activity_ratio) as activity_ratio,
+        sum(observed.covered_us) as covered_us,
+        max(busy.activity_ratio) as sibling_activity_ratio
+
+    from {{ ref('int_held_minutes_observed') }} as observed
+    inner join slot_runs on observed.slot_run_number = slot_runs.slot_run_number
+    inner join busy
+        on slot_runs.sibling_number = busy.sibling_number and observed.minute_start_at = busy.minute_start_at
+    where
+        observed.signal in (1, 2)
+        and observed.covered_us > 0
+        and round(observed.activity_ratio, 9) < {{ var('unbalanced_quiet_ratio') }}
+    group by observed.slot_run_number, observed.minute_start_at
+
+),
+
 -- minutes in a row keep their distance to their rank: one number for each unbroken run of them
 numbered as (
 
     select
-        quiet.slot_run_number,
-        quiet.minute_start_at,
-        quiet.activity_ratio,
-        quiet.covered_us,
-        busy.activity_ratio as sibling_activity_ratio,
-        {{ microseconds_between("timestamp '1970-01-01'", 'quiet.minute_start_at') }} / 60000000 - row_number() over (
-            partition by quiet.slot_run_number
-            order by quiet.minute_start_at asc nulls last
+        quiet.*,
+        {{ microseconds_between("timestamp '1970-01-01'", 'minute_start_at') }} / 60000000 - row_number() over (
+            partition by slot_run_number
+            order by minute_start_at asc nulls last
         ) as stretch_number
 
     from quiet
-    inner join busy
-        on quiet.sibling_number = busy.sibling_number and quiet.minute_start_at = busy.minute_start_at
 
 ),
 
