@@ -67,9 +67,9 @@ _QUERIES = {
         select 1 as priority, 'serving' as namespace, '^serve-' || k || '$' as name_regex, 'serve-' || k as workload,
             'inference' as kind, 1000.0 as replica_capacity_per_second, timestamp '2026-01-01' as valid_from
         from range(7) as t(k)""",
-    "inference_usage": f"""
+    "inference_usage": """
         select 'bench' as cluster, 'gpu-' || g as server, 'gpu-' || g as job_id, 'llm' as model,
-            timestamp '{{day}}' + to_minutes(m) as interval_start_at, 60000::bigint as interval_ms,
+            timestamp '{day}' + to_minutes(m) as interval_start_at, 60000::bigint as interval_ms,
             (60 + hash(g, m) % 60)::bigint as request_count, (8000 + hash(g, m) % 9000)::bigint as prompt_tokens,
             (12000 + hash(g, m, 1) % 20000)::bigint as output_tokens, (hash(g, m) % 8)::double as running_requests,
             0.0 as waiting_requests, 0.3 as kv_cache_usage_ratio, 40000000000::bigint as kv_cache_total_bytes

@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -26,6 +27,12 @@ from warehouse.values import NOT_PARSED, PARSERS, parse_instant, pseudonym, reda
 __all__ = ["MALFORMED", "RATIO_CEILING", "Conformed", "Reject", "conform", "parse_instant", "pseudonym", "redact"]
 
 MALFORMED = "malformed"
+OUT_OF_RANGE = "out_of_range"
+
+#: groups of tables whose rows say what was measured, and so cannot be of a time to come
+MEASURED = frozenset({"telemetry", "usage"})
+#: a clock that is wrong by minutes is told and put right (semantics 4), one that is wrong by more tells no time at all
+FUTURE_LIMIT = timedelta(days=1)
 
 #: microseconds since 1970 of the years that a Python datetime can hold
 FIRST_INSTANT, LAST_INSTANT = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -89,6 +96,18 @@ def conform(table: Table, frame: pl.DataFrame, file: str) -> Conformed:
     rejects = [Reject(file, lines[row], MALFORMED, problems[row], text) for row, text in zip(numbers, texts, strict=True)]
     keep = pl.repeat(True, frame.height, dtype=pl.Boolean, eager=True).scatter(numbers, False)
     return Conformed(rows.filter(keep), rejects)
+
+
+def without_future(table: Table, conformed: Conformed, file: str, now: datetime) -> Conformed:
+    """Split off what was measured in a future that no clock at `now` can have seen."""
+    rows, limit = conformed.rows, now + FUTURE_LIMIT
+    if table.group not in MEASURED or not rows.height or (last := rows[table.time].max()) is None or last <= limit:  # type: ignore[operator]
+        return conformed
+    ahead = rows.filter(pl.col(table.time) > limit)
+    detail = f"{table.time} lies more than a day after the landing, {now:%Y-%m-%dT%H:%MZ}; is the clock of its host right?"
+    texts = _row_texts(table, ahead)
+    found = [Reject(file, line, OUT_OF_RANGE, detail, text) for line, text in zip(ahead["line_number"], texts, strict=True)]
+    return Conformed(rows.filter(pl.col(table.time) <= limit), [*conformed.rejects, *found])
 
 
 def _line_numbers(frame: pl.DataFrame) -> pl.Series:

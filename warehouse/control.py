@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import duckdb
 import polars as pl
@@ -23,7 +23,14 @@ from warehouse.landing_shape import LINEAGE, TABLES
 from warehouse.outcomes import LandedTable, current_files, outcome_frame
 
 #: models whose rows the next build compares with, to find the days a change touches
-REMEMBERED = ("int_run_changes", "int_hold_changes", "int_node_state_changes", "int_price_changes", "int_context_changes")
+REMEMBERED = (
+    "int_run_changes",
+    "int_hold_changes",
+    "int_node_state_changes",
+    "int_slot_name_changes",
+    "int_price_changes",
+    "int_context_changes",
+)
 
 #: tables whose rows touch the days they lie in; the others are compared as intervals
 DATED_TABLES = {
@@ -35,6 +42,11 @@ DATED_TABLES = {
     "inference_requests": ("started_at", None),
     "billing_lines": ("charge_period_start", None),
 }
+
+
+#: groups of tables whose rows cannot be of a time after their landing, and how far two clocks may differ
+KNOWN_BY_CLOCKS = frozenset({"scheduler", "telemetry", "usage"})
+CLOCK_TOLERANCE = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -184,7 +196,10 @@ def _replace(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.DataFr
 
 
 def _write_data_through(connection: duckdb.DuckDBPyConnection, landed: Sequence[LandedTable]) -> None:
-    """Per cluster and group of tables, the end of the last successful window, for imports the last instant landed."""
+    """Per cluster and group of tables, the end of the last successful window, for imports the last instant landed.
+
+    What is stamped later than it was landed moves nothing: a host whose clock runs ahead would let runs hold on into the future.
+    """
     through: dict[tuple[str, str], datetime] = {}
     for record in landed:
         if record.table_name not in TABLES or record.status != "landed":
@@ -192,7 +207,10 @@ def _write_data_through(connection: duckdb.DuckDBPyConnection, landed: Sequence[
         for cluster, instant in record.through.items():
             if instant:
                 key = (cluster, TABLES[record.table_name].group)
-                through[key] = max(datetime.fromisoformat(instant), through.get(key, datetime.fromisoformat(instant)))
+                known = datetime.fromisoformat(instant)
+                if key[1] in KNOWN_BY_CLOCKS:
+                    known = min(known, record.landed_at + CLOCK_TOLERANCE)
+                through[key] = max(known, through.get(key, known))
     rows = [(cluster, group, instant) for (cluster, group), instant in sorted(through.items())]
     schema: dict[str, pl.DataType | type[pl.DataType]] = {
         "cluster": pl.String,

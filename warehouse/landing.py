@@ -26,7 +26,7 @@ from typing import Any
 import polars as pl
 
 from warehouse.atomic import Staging, replaced, sweep
-from warehouse.conform import Reject, conform
+from warehouse.conform import Reject, conform, without_future
 from warehouse.content import RowsHash, hash_landing
 from warehouse.home import Home
 from warehouse.landing_shape import COLLECTION_RUNS, TABLES, Table
@@ -115,7 +115,7 @@ class Landing:
         file = ", ".join(inputs) or source
         for root in (self.home.raw, self.home.quarantine):
             sweep(root)
-        conformed: Iterable[_Conformed] = _conformed(_pieces(tables), file)
+        conformed: Iterable[_Conformed] = _conformed(_pieces(tables), file, started_at)
         identity: str | Mapping[str, str] = content or {}
         if content is None:
             conformed = list(conformed)
@@ -213,10 +213,10 @@ def _pieces(tables: Mapping[str, Frames]) -> Iterator[tuple[Table, Piece]]:
             yield TABLES[name], piece
 
 
-def _conformed(pieces: Iterable[tuple[Table, Piece]], file: str) -> Iterator[_Conformed]:
+def _conformed(pieces: Iterable[tuple[Table, Piece]], file: str, now: datetime) -> Iterator[_Conformed]:
     for table, piece in pieces:
         frame, found = (piece, ()) if isinstance(piece, pl.DataFrame) else piece
-        checked = conform(table, frame, file)
+        checked = without_future(table, conform(table, frame, file), file, now)
         if checked.rows.height or checked.rejects or found:
             yield _Conformed(table, checked.rows, found, checked.rejects)
 

@@ -143,6 +143,7 @@ TABLES: Mapping[str, Table] = {
             mig_profile text
             compute_slices integer >0
             card_slices integer >0
+            gpu_instance_id integer >=0
             gpu_model text *
             memory_total_bytes integer >=0
             pci_bus_id text
@@ -272,7 +273,7 @@ TABLES: Mapping[str, Table] = {
         ),
         _table(
             "run_gpus",
-            key="cluster job_id node gpu_uuid slot_uuid gpu_index mig_profile started_at",
+            key="cluster job_id node gpu_uuid slot_uuid gpu_index pci_bus_id mig_profile started_at",
             time="started_at",
             group="scheduler",
             columns="""
@@ -282,6 +283,7 @@ TABLES: Mapping[str, Table] = {
             gpu_uuid text
             slot_uuid text
             gpu_index integer >=0
+            pci_bus_id text
             mig_profile text
             gpu_count double * >=0
             share_ratio double >0

@@ -17,13 +17,18 @@ from collectors.nvidia_smi.values import UnreadableValueError, read_text, read_v
 
 @dataclass(frozen=True)
 class Instance:
-    """One MIG GPU instance, which is a slot; memory texts as printed."""
+    """One MIG GPU instance, which is a slot; memory texts as printed.
+
+    `parts` are the compute instances that divide it, by UUID and profile, the one that gave the slot its id left out.
+    """
 
     slot_uuid: str
     profile: str | None
     compute_slices: int | None
     memory_used: str
     memory_total: str
+    number: int | None = None
+    parts: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass
@@ -88,9 +93,10 @@ class Fleet:
             slot = next((device.uuid for device in devices if device.uuid), None) or f"{gpu}/{number}"
             if first.gi is not None:
                 self._slots[gpu, first.gi] = slot
-            profile = next((instance_profile(device.profile) for device in devices if device.profile), None)
+            profile = next((device.profile for device in devices if device.profile and instance_profile(device.profile)), None)
             slices = compute_slices(profile) if profile else _slices(model, devices, reading.texts)
-            found.append(Instance(slot, profile, slices, first.memory_used, first.memory_total))
+            parts = tuple((device.uuid, device.profile) for device in devices if device.uuid and device.uuid != slot)
+            found.append(Instance(slot, profile, slices, first.memory_used, first.memory_total, first.gi, parts))
         return found
 
     def slot(self, gpu: str, gi: int | None) -> str | None:

@@ -173,9 +173,12 @@ class RowBuilder:
                 "mig_profile": instance.profile,
                 "compute_slices": instance.compute_slices,
                 "card_slices": card_slices(model),
+                "gpu_instance_id": instance.number,
                 "memory_total_bytes": None if isinstance(total, str) else int(total),
             }
             rows.append({**card, **slot})
+            # schedulers name the compute instances of a GPU instance by their own UUIDs
+            rows += [{**card, **slot, "slot_uuid": uuid, "mig_profile": profile} for uuid, profile in instance.parts]
         known = self._told.get(gpu)
         told = _merged(known, rows)
         self.undecided.discard(gpu)

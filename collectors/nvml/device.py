@@ -170,13 +170,25 @@ class Card:
         if slot.uuid is None:
             return described
         attributes = query("nvmlDeviceGetAttributes_v2", slot.handle)
-        profile = _PROFILE.search(text(query("nvmlDeviceGetName", slot.handle)) or "")
         slices = None if isinstance(attributes, Missing) else attributes.gpuInstanceSliceCount
+        others = [handle for handle in slot.parts if handle is not slot.handle]
         return described | {
-            "mig_profile": instance_profile(profile.group(1)) if profile else None,
+            "mig_profile": self._profile(slot.handle),
             "compute_slices": slices or None,
             "card_slices": self._card_slices(),
+            "gpu_instance_id": slot.instance_id,
+            # schedulers name the compute instances by their own UUIDs
+            **({"parts": [part for handle in others if (part := self._describe_part(handle))]} if others else {}),
         }
+
+    def _describe_part(self, handle: Any) -> dict[str, Any] | None:
+        uuid = text(query("nvmlDeviceGetUUID", handle))
+        return {"uuid": uuid, "mig_profile": self._profile(handle)} if uuid else None
+
+    def _profile(self, handle: Any) -> str | None:
+        """The profile of a MIG device: `3g.71gb`, or `1c.3g.71gb` of a compute instance that is a part of one."""
+        named = _PROFILE.search(text(query("nvmlDeviceGetName", handle)) or "")
+        return named.group(1) if named and instance_profile(named.group(1)) else None
 
     def _card_slices(self) -> int | None:
         """The compute slices of the whole card, which its largest profile has: 7, on A30 and RTX PRO 6000 4."""

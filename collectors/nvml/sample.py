@@ -185,18 +185,20 @@ class Fleet:
             return  # opened, but not read yet
         described = {name: value for name, value in device.described.items() if name != "slots"}
         for slot in device.described.get("slots", [{"uuid": None}]):
-            yield (
-                "gpu_inventory",
-                {
-                    **self._place(device),
-                    "gpu_model": "unknown",
-                    **described,
-                    **{name: value for name, value in slot.items() if name != "uuid"},
-                    "slot_uuid": slot["uuid"],
-                    "is_lost": device.is_lost,
-                    "seen_at": text_of(at),
-                },
-            )
+            # compute instances of one GPU instance are one slot, and known by their own UUIDs all the same
+            for part in [slot, *({**slot, **other} for other in slot.get("parts", ()))]:
+                yield (
+                    "gpu_inventory",
+                    {
+                        **self._place(device),
+                        "gpu_model": "unknown",
+                        **described,
+                        **{name: value for name, value in part.items() if name not in ("uuid", "parts")},
+                        "slot_uuid": part["uuid"],
+                        "is_lost": device.is_lost,
+                        "seen_at": text_of(at),
+                    },
+                )
 
     def _place(self, device: Device) -> dict[str, Any]:
         place: dict[str, Any] = {"gpu_uuid": device.uuid, "pci_bus_id": device.described.get("pci_bus_id")}

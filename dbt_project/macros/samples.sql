@@ -70,3 +70,16 @@
     max(interval_end_at) as last_end_at,
     max(case when activity is null then missing end) as missing
 {%- endmacro -%}
+
+{#- Why a minute was not observed, as a member of the closed list of `dim_states`: the reason that a source writes, or the member
+    nearest to it. -#}
+{%- macro gap_reason(reason) -%}
+    case
+        when {{ reason }} in ('gap', 'stale', 'not_supported', 'not_permitted', 'out_of_range') then {{ reason }}
+        when {{ is_found("'(?i)support|not.?found|n/a|unknown|unavailable|implemented'", reason) }} then 'not_supported'
+        when {{ is_found("'(?i)permi|privileg|denied|forbidden|unauthori'", reason) }} then 'not_permitted'
+        when {{ is_found("'(?i)range|invalid|malformed|nan|overflow|negative'", reason) }} then 'out_of_range'
+        when {{ is_found("'(?i)stale|frozen|repeat'", reason) }} then 'stale'
+        else 'gap'
+    end
+{%- endmacro -%}

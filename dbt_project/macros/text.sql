@@ -69,3 +69,8 @@
 {%- macro mig_profile_name(value) -%}
     coalesce({{ captured_text('lower(' ~ value ~ ')', "'([0-9]+g[.][0-9]+gb)'") }}, lower({{ value }}))
 {%- endmacro -%}
+
+{#- A PCI address without the zeros that some sources write before it and others do not: 3b:00.0 of `00000000:3B:00.0`. -#}
+{%- macro pci_address(value) -%}
+    regexp_replace(lower({{ value }}), '^[0:]+', '')
+{%- endmacro -%}

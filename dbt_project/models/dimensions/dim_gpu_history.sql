@@ -6,22 +6,59 @@ inventory as (
 
 ),
 
-sightings as (
+-- an instance once, whatever its compute instances and its sources call it
+slots_sighted as (
+
+    select
+        inventory.cluster,
+        inventory.gpu_uuid as gpu_id,
+        inventory.seen_at,
+        slot_names.slot_id,
+        max(coalesce(
+            {{ captured_text('inventory.mig_profile', "'^[0-9]+c[.](.+)$'") }}, inventory.mig_profile, slot_names.slot_id
+        )) as mig_profile
+
+    from inventory
+    inner join {{ ref('int_slot_names') }} as slot_names
+        on inventory.cluster = slot_names.cluster and inventory.slot_uuid = slot_names.slot_name
+    group by inventory.cluster, inventory.gpu_uuid, inventory.seen_at, slot_names.slot_id
+
+),
+
+layouts_sighted as (
 
     select
         cluster,
-        gpu_uuid as gpu_id,
+        gpu_id,
         seen_at,
-        max(node) as node,
-        max(pci_bus_id) as pci_bus_id,
-        max(gpu_index) as gpu_index,
-        max(serial) as serial,
-        max(driver_version) as driver_version,
-        max(gpu_model) as gpu_model,
-        coalesce({{ joined_text("coalesce(mig_profile, slot_uuid)", 'slot_uuid') }}, '') as mig_layout
+        {{ joined_text('mig_profile', 'slot_id') }} as mig_layout
+
+    from slots_sighted
+    group by cluster, gpu_id, seen_at
+
+),
+
+sightings as (
+
+    select
+        inventory.cluster,
+        inventory.gpu_uuid as gpu_id,
+        inventory.seen_at,
+        max(inventory.node) as node,
+        max(inventory.pci_bus_id) as pci_bus_id,
+        max(inventory.gpu_index) as gpu_index,
+        max(inventory.serial) as serial,
+        max(inventory.driver_version) as driver_version,
+        max(inventory.gpu_model) as gpu_model,
+        coalesce(max(layouts_sighted.mig_layout), '') as mig_layout
 
     from inventory
-    group by cluster, gpu_uuid, seen_at
+    left join layouts_sighted
+        on
+            inventory.cluster = layouts_sighted.cluster
+            and inventory.gpu_uuid = layouts_sighted.gpu_id
+            and inventory.seen_at = layouts_sighted.seen_at
+    group by inventory.cluster, inventory.gpu_uuid, inventory.seen_at
 
 ),
 

@@ -55,6 +55,7 @@ implied as (
         cluster,
         gpu_id,
         max(node) as node,
+        max_by(gpu_model, hour_start_at) as gpu_model,
         min(hour_start_at) as first_seen_at,
         max(hour_start_at) + interval 1 hour as last_seen_at
 
@@ -66,9 +67,11 @@ implied as (
 
 known as (
 
-    select *, false as is_implied from seen
+    select cluster, gpu_id, node, cast(null as varchar) as implied_model, first_seen_at, last_seen_at, false as is_implied
+    from seen
     union all
-    select *, true as is_implied from implied
+    select cluster, gpu_id, node, gpu_model as implied_model, first_seen_at, last_seen_at, true as is_implied
+    from implied
 
 ),
 
@@ -106,7 +109,7 @@ described as (
         known.cluster,
         known.node,
         known.cluster || '/' || known.node as node_id,
-        coalesce(told.gpu_model, 'unknown') as gpu_model,
+        coalesce(told.gpu_model, known.implied_model, 'unknown') as gpu_model,
         told.memory_bytes,
         told.pci_bus_id,
         known.first_seen_at,

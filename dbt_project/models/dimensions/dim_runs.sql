@@ -12,6 +12,28 @@ held_hours as (
 
 ),
 
+-- the method of most of the time that a run held slots
+methods as (
+
+    select
+        run_id,
+        assignment_method
+
+    from (
+        select
+            run_id,
+            assignment_method,
+            row_number() over (
+                partition by run_id order by sum(held_us) desc nulls last, assignment_method nulls last
+            ) as method_rank
+        from {{ ref('int_run_methods') }}
+        group by run_id, assignment_method
+    ) as ranked
+    where method_rank = 1
+
+),
+
+-- of days that this build database never held the evidence still tells
 exact as (
 
     select
@@ -64,12 +86,15 @@ described as (
         runs.gpu_count,
         coalesce(held.held_gpu_hours, 0.0) as held_gpu_hours,
         coalesce(held.suspended_gpu_hours, 0.0) as suspended_gpu_hours,
-        coalesce(exact.assignment_method, case when runs.gpu_count > 0 then 'node_pool' else 'none' end) as assignment_method,
+        coalesce(
+            methods.assignment_method, exact.assignment_method, case when runs.gpu_count > 0 then 'node_pool' else 'none' end
+        ) as assignment_method,
         runs.is_provisional,
         {{ flags_of_run() }} as flags
 
     from runs
     left join held on runs.run_id = held.run_id
+    left join methods on runs.run_id = methods.run_id
     left join exact on runs.run_id = exact.run_id
     left join flags on runs.run_id = flags.run_id
 

@@ -7,6 +7,7 @@
 -- depends_on: {{ ref('int_run_changes') }}
 -- depends_on: {{ ref('int_hold_changes') }}
 -- depends_on: {{ ref('int_node_state_changes') }}
+-- depends_on: {{ ref('int_slot_name_changes') }}
 -- depends_on: {{ ref('int_price_changes') }}
 -- depends_on: {{ ref('int_context_changes') }}
 -- depends_on: {{ ref('int_node_states_resolved') }}
@@ -64,6 +65,12 @@ hold_days as (
 node_state_days as (
 
     {{ days_changed('int_node_state_changes', 'node_state_changes_built') }}
+
+),
+
+slot_name_days as (
+
+    {{ days_changed('int_slot_name_changes', 'slot_name_changes_built') }}
 
 ),
 
@@ -131,6 +138,11 @@ touched as (
 
     select usage_date, true, true
     from node_state_days
+
+    union all
+
+    select usage_date, false, true
+    from slot_name_days
 
     union all
 

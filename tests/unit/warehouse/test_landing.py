@@ -6,14 +6,14 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from warehouse import atomic, landing_writer
+from warehouse import atomic, control, landing_writer
 from warehouse.atomic import BusyError, Staging, alone, sweep
 from warehouse.conform import Reject
 from warehouse.content import hash_files
@@ -217,3 +217,29 @@ def test_a_failure_is_recorded_without_rows(landing: Landing) -> None:
     landing.record_failure("slurm", "sacct: not found", cluster="c1")
     (record,) = landed_tables(landing.home.raw)
     assert (record.status, record.rows_landed, record.files, record.through) == ("failed", 0, (), {})
+
+
+def test_a_reading_of_a_time_to_come_is_left_out_and_told(landing: Landing) -> None:
+    """A host whose clock stood in 2099 used to move the whole cluster's data 70 years on; its neighbour's rows stay."""
+    rows = pl.concat([samples(2), samples(1, day="2099-01-01", gpu="GPU-2")])
+    outcome = landing.land("test", {"gpu_samples": rows})
+    assert (outcome.rows, outcome.rejects) == ({"gpu_samples": 2}, {"out_of_range": 1})
+    assert "clock" in outcome.rejected_rows[0].detail
+    assert landed_tables(landing.home.raw)[0].through == {"c1": "2026-11-01T00:02:00"}
+
+
+def test_a_reservation_may_lie_in_the_future(landing: Landing) -> None:
+    """Maintenance is planned, prices are agreed: only what was measured cannot be of a time to come."""
+    window = {"cluster": "c1", "node": "n1", "state": "maintenance", "started_at": "2099-01-01T00:00:00Z"}
+    assert landing.land("test", {"node_states": pl.DataFrame([window])}).rows == {"node_states": 1}
+
+
+def test_a_clock_that_runs_ahead_moves_the_data_at_most_five_minutes_beyond_the_landing(landing: Landing) -> None:
+    """Samples stamped an hour ahead are landed, and open runs do not hold on until there."""
+    ahead = datetime.now(UTC).replace(tzinfo=None) + timedelta(hours=1)
+    landing.land("test", {"gpu_samples": samples(1).with_columns(interval_start_at=pl.lit(ahead))})
+    with control.open_build_database(landing.home) as connection:
+        records = landed_tables(landing.home.raw)
+        control.write_inputs(connection, landing.home, records, records, Window(None, None), build_id="b", full_refresh=True)
+        (through,) = connection.execute("select data_through_at from control.data_through").fetchall()[0]
+    assert through == records[0].landed_at + timedelta(minutes=5)

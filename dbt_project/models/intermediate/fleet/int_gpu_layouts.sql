@@ -1,6 +1,7 @@
 -- How each device was partitioned, and when. A new layout holds from the first sighting that shows it; the first one
 -- also before it. What a partitioning leaves over is one more slot, `stranded`, so that the fractions of a device
--- always add up to 1 (semantics 2). A MIG instance that only samples know counts one slice.
+-- always add up to 1 (semantics 2). A MIG instance that only samples know counts one slice. Compute instances of one GPU
+-- instance are one slot, by whatever name a source calls it.
 
 with
 
@@ -10,11 +11,25 @@ inventory as (
 
 ),
 
+slot_names as (
+
+    select * from {{ ref('int_slot_names') }}
+
+),
+
 minutes as (
 
-    select distinct cluster, gpu_uuid as gpu_id, slot_uuid
-    from {{ ref('int_gpu_minutes_rolled_up') }}
-    where slot_uuid is not null
+    select distinct
+        minutes.cluster,
+        minutes.gpu_uuid as gpu_id,
+        coalesce(slot_names.slot_id, minutes.slot_uuid) as slot_uuid
+
+    from (
+        select distinct cluster, gpu_uuid, slot_uuid
+        from {{ ref('int_gpu_minutes_rolled_up') }}
+        where slot_uuid is not null
+    ) as minutes
+    left join slot_names on minutes.cluster = slot_names.cluster and minutes.slot_uuid = slot_names.slot_name
 
 ),
 
@@ -37,22 +52,45 @@ sighted_slots as (
         inventory.cluster,
         inventory.gpu_uuid as gpu_id,
         inventory.seen_at,
-        inventory.slot_uuid,
-        inventory.mig_profile,
-        inventory.memory_total_bytes,
+        slot_names.slot_id as slot_uuid,
+        -- of a part of a GPU instance the profile of the whole is the slot's
+        max(coalesce(
+            {{ captured_text('inventory.mig_profile', "'^[0-9]+c[.](.+)$'") }}, inventory.mig_profile
+        )) as mig_profile,
+        max(inventory.memory_total_bytes) as memory_total_bytes,
         coalesce(
-            inventory.compute_slices,
-            {{ leading_number('inventory.mig_profile') }},
+            max(case
+                when {{ is_found("'^[0-9]+c[.]'", 'inventory.mig_profile') }}
+                    then cast({{ captured_text('inventory.mig_profile', "'([0-9]+)g[.]'") }} as bigint)
+                else inventory.compute_slices
+            end),
+            max(cast({{ captured_text('inventory.mig_profile', "'([0-9]+)g[.]'") }} as bigint)),
             1
         ) as compute_slices,
         coalesce(
-            inventory.card_slices,
-            -- an A30 has four slices, every other card that MIG knows seven
-            case when {{ is_found("'(?i)(^|[^a-z0-9])a30([^0-9]|$)'", 'inventory.gpu_model') }} then 4 else 7 end
+            max(inventory.card_slices),
+            -- an A30 and the RTX PRO cards have four slices, every other card that MIG knows seven
+            max(case
+                when {{ is_found("'(?i)(^|[^a-z0-9])a30([^0-9]|$)|rtx pro [56]000'", 'inventory.gpu_model') }} then 4 else 7
+            end)
         ) as card_slices
 
     from inventory
-    where inventory.slot_uuid is not null
+    inner join slot_names on inventory.cluster = slot_names.cluster and inventory.slot_uuid = slot_names.slot_name
+    group by inventory.cluster, inventory.gpu_uuid, inventory.seen_at, slot_names.slot_id
+
+),
+
+slots_sighted as (
+
+    select
+        cluster,
+        gpu_id,
+        seen_at,
+        {{ joined_text("concat_ws(':', slot_uuid, cast(compute_slices as varchar))", 'slot_uuid') }} as layout
+
+    from sighted_slots
+    group by cluster, gpu_id, seen_at
 
 ),
 
@@ -63,9 +101,14 @@ device_sightings as (
         inventory.gpu_uuid as gpu_id,
         inventory.seen_at,
         max(case when inventory.slot_uuid is null then inventory.memory_total_bytes end) as memory_total_bytes,
-        coalesce({{ joined_text('inventory.slot_uuid', 'inventory.slot_uuid') }}, '') as layout
+        coalesce(max(slots_sighted.layout), '') as layout
 
     from inventory
+    left join slots_sighted
+        on
+            inventory.cluster = slots_sighted.cluster
+            and inventory.gpu_uuid = slots_sighted.gpu_id
+            and inventory.seen_at = slots_sighted.seen_at
     group by inventory.cluster, inventory.gpu_uuid, inventory.seen_at
 
 ),

@@ -58,6 +58,7 @@ known as (
         started_at,
         ended_at,
         1.0 as weight,
+        cast(null as varchar) as implied_model,
         false as is_implied
 
     from states
@@ -72,6 +73,7 @@ known as (
         started_at,
         ended_at,
         held_share as weight,
+        gpu_model as implied_model,
         true as is_implied
 
     from spans
@@ -99,6 +101,7 @@ hours as (
         max(node) as node,
         gpu_id,
         bool_or(is_implied) as is_implied,
+        max(implied_model) as implied_model,
         cast(round(sum(
             weight * {{ microseconds_between(
                 'greatest(started_at, hour_start_at)', 'least(ended_at, hour_start_at + interval 1 hour)'
@@ -186,7 +189,7 @@ described as (
         hours.cluster,
         hours.node,
         hours.gpu_id,
-        coalesce(inventory.gpu_model, 'unknown') as gpu_model,
+        coalesce(inventory.gpu_model, hours.implied_model, 'unknown') as gpu_model,
         inventory.provider,
         inventory.provider_resource_id,
         hours.is_implied,

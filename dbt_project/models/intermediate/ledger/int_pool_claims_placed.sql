@@ -6,6 +6,12 @@
 
 with
 
+profile_names as (
+
+    select * from {{ ref('int_mig_profiles_named') }}
+
+),
+
 -- a run that the scheduler never closed ends on all its devices, those of the pool included
 runaways as (
 
@@ -29,7 +35,7 @@ claims as (
         claims.share_ratio,
         claims.started_at,
         least(claims.ended_at, coalesce(runaways.ended_at, claims.ended_at)) as ended_at,
-        coalesce({{ mig_profile_name('claims.mig_profile') }}, {{ of_devices }}) as pool,
+        coalesce(profile_names.mig_profile, claims.mig_profile, {{ of_devices }}) as pool,
         -- 1c.3g.71gb is one of the three compute instances of a slot 3g.71gb
         coalesce(
             cast({{ captured_text('claims.mig_profile', "'([0-9]+)c[.][0-9]+g'") }} as double)
@@ -40,6 +46,7 @@ claims as (
 
     from {{ ref('int_holds_claimed') }} as claims
     left join runaways on claims.run_id = runaways.run_id
+    left join profile_names on lower(claims.mig_profile) = profile_names.written_as
     where claims.gpu_uuid is null and claims.gpu_count > 0
 
 ),
@@ -52,7 +59,12 @@ states as (
 
 layouts as (
 
-    select * from {{ ref('int_gpu_layouts') }}
+    select
+        layouts.*,
+        coalesce(profile_names.mig_profile, layouts.mig_profile) as pool
+
+    from {{ ref('int_gpu_layouts') }} as layouts
+    left join profile_names on lower(layouts.mig_profile) = profile_names.written_as
 
 ),
 
@@ -138,7 +150,7 @@ slot_pieces as (
         on
             states.cluster = layouts.cluster
             and states.gpu_id = layouts.gpu_id
-            and {{ mig_profile_name('layouts.mig_profile') }} = profiles_claimed.pool
+            and layouts.pool = profiles_claimed.pool
             and layouts.valid_from_at < states.ended_at
             and layouts.valid_until_at > states.started_at
 

@@ -30,13 +30,15 @@ states as (
 processes as (
 
     select
-        cluster,
-        gpu_uuid,
-        slot_uuid,
-        seen_at,
-        coalesce(job_id, pod_uid) as job_id
+        seen.cluster,
+        seen.gpu_uuid,
+        coalesce(slot_names.slot_id, seen.slot_uuid) as slot_uuid,
+        seen.seen_at,
+        coalesce(seen.job_id, seen.pod_uid) as job_id
 
-    from {{ ref('stg_landing__gpu_processes') }}
+    from {{ ref('stg_landing__gpu_processes') }} as seen
+    left join {{ ref('int_slot_names') }} as slot_names
+        on seen.cluster = slot_names.cluster and seen.slot_uuid = slot_names.slot_name
 
 ),
 
@@ -633,6 +635,7 @@ given as (
     select
         filled.cluster,
         filled.node,
+        filled.pool,
         filled.hour_start_at,
         filled.started_at,
         filled.ended_at,
@@ -673,6 +676,7 @@ given as (
     select
         named.cluster,
         named.node,
+        named.pool,
         named.hour_start_at,
         named.started_at,
         stretches.ended_at,

@@ -21,9 +21,10 @@ layouts as (
 
     select
         layouts.*,
-        {{ mig_profile_name('layouts.mig_profile') }} as pool
+        coalesce(profile_names.mig_profile, layouts.mig_profile) as pool
 
     from {{ ref('int_gpu_layouts') }} as layouts
+    left join {{ ref('int_mig_profiles_named') }} as profile_names on lower(layouts.mig_profile) = profile_names.written_as
     where not layouts.is_stranded
 
 ),

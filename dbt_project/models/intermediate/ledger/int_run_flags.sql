@@ -8,6 +8,67 @@ holds as (
 
 ),
 
+claims as (
+
+    select * from {{ ref('int_pool_claims_placed') }}
+
+),
+
+given as (
+
+    select * from {{ ref('int_pool_stretches') }}
+
+),
+
+states as (
+
+    select * from {{ ref('int_gpu_state_spans') }}
+    where state not in ('down', 'maintenance', 'lost', 'drained')
+
+),
+
+-- a node in service whose every device is others' gives a claim nothing at all
+unplaced as (
+
+    select
+        cast(claims.hour_start_at as date) as usage_date,
+        claims.run_id,
+        'over_allocated' as flag
+
+    from claims
+    where
+        exists (
+            select 1
+            from states
+            where
+                states.cluster = claims.cluster
+                and states.node = claims.node
+                and states.started_at < claims.ended_at
+                and states.ended_at > claims.started_at
+        )
+        and not exists (
+            select 1
+            from given
+            where
+                given.run_id = claims.run_id
+                and given.node = claims.node
+                and given.pool = claims.pool
+                and given.hour_start_at = claims.hour_start_at
+                and given.started_at < claims.ended_at
+                and given.ended_at > claims.started_at
+        )
+
+),
+
+flagged as (
+
+    select usage_date, run_id, flag from holds
+    where flag <> ''
+    union all
+    select usage_date, run_id, flag from unplaced
+
+),
+
 flags as (
 
     select distinct
@@ -15,8 +76,8 @@ flags as (
         run_id,
         flag
 
-    from holds
-    where flag <> '' and {{ in_touched_days('usage_date') }}
+    from flagged
+    where {{ in_touched_days('usage_date') }}
 
 )
 

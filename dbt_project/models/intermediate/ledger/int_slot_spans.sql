@@ -33,6 +33,36 @@ inventory as (
 
 ),
 
+-- an implied device is of the model that its holders asked for, on a day the one held longest
+implied_models as (
+
+    select
+        cluster,
+        gpu_id,
+        usage_date,
+        gpu_model
+
+    from (
+        select
+            holds.cluster,
+            holds.gpu_id,
+            holds.usage_date,
+            runs.gpu_model,
+            row_number() over (
+                partition by holds.cluster, holds.gpu_id, holds.usage_date
+                order by
+                    sum({{ microseconds_between('holds.started_at', 'holds.ended_at') }} * holds.share) desc nulls last,
+                    runs.gpu_model nulls last
+            ) as model_rank
+        from holds
+        inner join {{ ref('int_runs') }} as runs on holds.run_id = runs.run_id
+        where holds.is_implied and runs.gpu_model is not null
+        group by holds.cluster, holds.gpu_id, holds.usage_date, runs.gpu_model
+    ) as models_held
+    where model_rank = 1
+
+),
+
 slot_states as (
 
     select
@@ -212,7 +242,7 @@ spans as (
         pieces.cluster,
         pieces.node,
         pieces.gpu_id,
-        coalesce(inventory.gpu_model, 'unknown') as gpu_model,
+        coalesce(inventory.gpu_model, implied_models.gpu_model, 'unknown') as gpu_model,
         pieces.slot_id,
         pieces.slot_fraction,
         pieces.is_stranded,
@@ -241,6 +271,12 @@ spans as (
     left join held
         on pieces.cluster = held.cluster and pieces.slot_id = held.slot_id and pieces.started_at = held.started_at
     left join inventory on pieces.cluster = inventory.cluster and pieces.gpu_id = inventory.gpu_id
+    left join implied_models
+        on
+            pieces.is_implied
+            and pieces.cluster = implied_models.cluster
+            and pieces.gpu_id = implied_models.gpu_id
+            and pieces.usage_date = implied_models.usage_date
     where pieces.started_at < pieces.ended_at
 
 )

@@ -3,8 +3,6 @@
 -- the pools of the run's nodes. Evidence of a device whose run nobody told of becomes a run of its own, owner unknown
 -- (case A14).
 
-{% set placeholder_namespaces = "'" ~ var('placeholder_namespaces') | join("', '") ~ "'" %}
-
 with
 
 runs as (
@@ -67,11 +65,11 @@ evidence_matched as (
         runs.held_from_at,
         runs.held_until_at,
         runs.share_ratio as run_share_ratio,
-        coalesce(runs.namespace in ({{ placeholder_namespaces }}), false) as is_placeholder,
+        coalesce(runs.is_placeholder, false) as is_placeholder,
         row_number() over (
             partition by
                 run_gpus.cluster, run_gpus.job_id, run_gpus.node, run_gpus.gpu_uuid, run_gpus.slot_uuid, run_gpus.gpu_index,
-                run_gpus.mig_profile, run_gpus.started_at
+                run_gpus.pci_bus_id, run_gpus.mig_profile, run_gpus.started_at
             order by runs.started_at desc nulls last, runs.run_id nulls last
         ) as match_rank
 
@@ -98,7 +96,8 @@ evidence as (
         evidence_matched.node,
         evidence_matched.gpu_uuid,
         evidence_matched.slot_uuid,
-        evidence_matched.gpu_index,
+        -- a place, by index or by address
+        coalesce(cast(evidence_matched.gpu_index as varchar), evidence_matched.pci_bus_id) as place,
         evidence_matched.mig_profile,
         evidence_matched.gpu_count,
         -- a label tells who holds a device, not how much of it: the run's own share comes first, then the smallest told
@@ -148,7 +147,8 @@ evidence as (
 
 ),
 
--- an index that was told twice is one device, the one that it meant when it was first told
+-- an index (or an address) that was told twice is one device, the one that it meant when it was first told; two
+-- instances of the card there are two
 evidence_once as (
 
     select *
@@ -156,12 +156,14 @@ evidence_once as (
         select
             evidence.* exclude (ended_at),
             case
-                when gpu_index is null then ended_at
-                else max(ended_at) over (partition by run_id, node, gpu_index)
+                when place is null then ended_at
+                else max(ended_at) over (partition by run_id, node, place, slot_uuid, mig_profile)
             end as ended_at,
             case
-                when gpu_index is null then 1
-                else row_number() over (partition by run_id, node, gpu_index order by started_at nulls last)
+                when place is null then 1
+                else row_number() over (
+                    partition by run_id, node, place, slot_uuid, mig_profile order by started_at nulls last
+                )
             end as telling_rank
         from evidence
     ) as told
@@ -176,7 +178,7 @@ evidence_on_nodes as (
         run_id,
         node,
         count(distinct case when gpu_uuid is not null then concat_ws('|', gpu_uuid, slot_uuid) end) as placed_count,
-        sum(case when gpu_uuid is null or gpu_index is not null then gpu_count else 0.0 end) as counted_count,
+        sum(case when gpu_uuid is null or place is not null then gpu_count else 0.0 end) as counted_count,
         sum(case when gpu_uuid is null then gpu_count else 0.0 end) as unplaced_count,
         bool_or(share_ratio is not null) as is_shared
 
@@ -258,7 +260,7 @@ runs_on_nodes as (
         runs.gpu_count > 0
         and runs.held_from_at is not null
         and not runs.is_known_by_name
-        and runs.namespace not in ({{ placeholder_namespaces }})
+        and not runs.is_placeholder
         and (
             runs_with_evidence.run_id is null
             or (

@@ -1,24 +1,106 @@
--- Evidence of devices, put into one form before it is matched with runs. An index becomes the device that was there
--- (semantics 2); a label that names a pod by namespace and name, in a cluster whose pods nobody told of, gets the time
--- for which it speaks: until the labels of its slot tell of others, at most to the end of the cluster's telemetry.
+-- Evidence of devices, put into one form before it is matched with runs. An index or a PCI address becomes the device that was
+-- there (semantics 2), the name of a MIG instance its slot; a label that names a pod by namespace and name, in a cluster
+-- whose pods nobody told of, gets the time for which it speaks: until the labels of its slot tell of others, at most to the
+-- end of the cluster's telemetry.
 
 with
 
-run_gpus as (
+told_run_gpus as (
 
     select * from {{ ref('stg_landing__run_gpus') }}
 
 ),
 
-indexed as (
+slot_names as (
 
-    select * from {{ ref('int_gpus_indexed') }}
+    select * from {{ ref('int_slot_names') }}
 
 ),
 
 runs as (
 
     select * from {{ ref('stg_landing__runs') }}
+
+),
+
+told_jobs as (
+
+    select
+        cluster,
+        job_id,
+        max(mig_profile) as mig_profile
+
+    from runs
+    group by cluster, job_id
+
+),
+
+split_cards as (
+
+    select distinct cluster, gpu_id
+    from slot_names
+    where is_sighted
+
+),
+
+-- an instance is a slot of a card by whatever name; one that its card's inventory does not know is some instance of its
+-- profile. Compute instances that one run holds of a slot are one part of it.
+run_gpus as (
+
+    select *
+    from (
+        select
+            told_run_gpus.* exclude (gpu_uuid, slot_uuid, mig_profile, share_ratio),
+            case
+                when split_cards.gpu_id is not null and not coalesce(slot_names.is_sighted, false) then null
+                else coalesce(told_run_gpus.gpu_uuid, slot_names.gpu_id)
+            end as gpu_uuid,
+            case
+                when split_cards.gpu_id is not null and not coalesce(slot_names.is_sighted, false) then null
+                else coalesce(slot_names.slot_id, told_run_gpus.slot_uuid)
+            end as slot_uuid,
+            case
+                when split_cards.gpu_id is not null and not coalesce(slot_names.is_sighted, false)
+                    then coalesce(told_run_gpus.mig_profile, told_jobs.mig_profile, '1g')
+                else told_run_gpus.mig_profile
+            end as mig_profile,
+            case
+                when slot_names.instance_part < 1.0
+                    then least(1.0, sum(coalesce(told_run_gpus.share_ratio, 1.0) * slot_names.instance_part) over (
+                        partition by
+                            told_run_gpus.cluster, told_run_gpus.job_id, told_run_gpus.node, slot_names.slot_id,
+                            slot_names.instance_part < 1.0, told_run_gpus.started_at
+                    ))
+                else told_run_gpus.share_ratio
+            end as share_ratio,
+            case
+                when slot_names.instance_part < 1.0
+                    then row_number() over (
+                        partition by
+                            told_run_gpus.cluster, told_run_gpus.job_id, told_run_gpus.node, slot_names.slot_id,
+                            slot_names.instance_part < 1.0, told_run_gpus.started_at
+                        order by told_run_gpus.slot_uuid nulls last
+                    )
+                else 1
+            end as part_rank
+
+        from told_run_gpus
+        left join slot_names
+            on told_run_gpus.cluster = slot_names.cluster and told_run_gpus.slot_uuid = slot_names.slot_name
+        left join split_cards
+            on
+                told_run_gpus.cluster = split_cards.cluster
+                and told_run_gpus.slot_uuid is not null
+                and coalesce(told_run_gpus.gpu_uuid, slot_names.gpu_id) = split_cards.gpu_id
+        left join told_jobs on told_run_gpus.cluster = told_jobs.cluster and told_run_gpus.job_id = told_jobs.job_id
+    ) as named
+    where part_rank = 1
+
+),
+
+indexed as (
+
+    select * from {{ ref('int_gpus_indexed') }}
 
 ),
 
@@ -40,16 +122,6 @@ data_through as (
 
 ),
 
-told_jobs as (
-
-    select distinct
-        cluster,
-        job_id
-
-    from runs
-
-),
-
 kubernetes_clusters as (
 
     select distinct cluster
@@ -68,6 +140,41 @@ index_claims as (
 
     from run_gpus
     where gpu_uuid is null and mig_profile is null and gpu_index is not null
+
+),
+
+address_claims as (
+
+    select distinct
+        cluster,
+        node,
+        pci_bus_id,
+        started_at
+
+    from run_gpus
+    where gpu_uuid is null and mig_profile is null and pci_bus_id is not null
+
+),
+
+-- a card has one address, partitioned or not: all of it is meant
+addresses_resolved as (
+
+    select
+        address_claims.cluster,
+        address_claims.node,
+        address_claims.pci_bus_id,
+        address_claims.started_at,
+        max(indexed.gpu_id) as gpu_id
+
+    from address_claims
+    inner join indexed
+        on
+            address_claims.cluster = indexed.cluster
+            and address_claims.node = indexed.node
+            and {{ pci_address('address_claims.pci_bus_id') }} = indexed.pci_address
+            and address_claims.started_at >= indexed.valid_from_at
+            and address_claims.started_at < indexed.valid_until_at
+    group by address_claims.cluster, address_claims.node, address_claims.pci_bus_id, address_claims.started_at
 
 ),
 
@@ -166,9 +273,10 @@ resolved as (
         run_gpus.cluster,
         run_gpus.job_id,
         run_gpus.node,
-        coalesce(run_gpus.gpu_uuid, indexes_resolved.gpu_id) as gpu_uuid,
+        coalesce(run_gpus.gpu_uuid, addresses_resolved.gpu_id, indexes_resolved.gpu_id) as gpu_uuid,
         run_gpus.slot_uuid,
         case when run_gpus.gpu_uuid is null then run_gpus.gpu_index end as gpu_index,
+        case when run_gpus.gpu_uuid is null then run_gpus.pci_bus_id end as pci_bus_id,
         case when run_gpus.gpu_uuid is null then lower(run_gpus.mig_profile) end as mig_profile,
         run_gpus.gpu_count,
         run_gpus.share_ratio,
@@ -198,6 +306,14 @@ resolved as (
             and run_gpus.node = indexes_resolved.node
             and run_gpus.gpu_index = indexes_resolved.gpu_index
             and run_gpus.started_at = indexes_resolved.started_at
+            and run_gpus.gpu_uuid is null
+            and run_gpus.mig_profile is null
+    left join addresses_resolved
+        on
+            run_gpus.cluster = addresses_resolved.cluster
+            and run_gpus.node = addresses_resolved.node
+            and run_gpus.pci_bus_id = addresses_resolved.pci_bus_id
+            and run_gpus.started_at = addresses_resolved.started_at
             and run_gpus.gpu_uuid is null
             and run_gpus.mig_profile is null
     left join labels_followed

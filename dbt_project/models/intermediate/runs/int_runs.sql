@@ -55,6 +55,7 @@ told as (
         held_until_at,
         is_provisional,
         gpu_count,
+        gpu_model,
         case
             when held_until_at > held_from_at
                 then least(1.0, suspended_seconds * 1e6 / {{ microseconds_between('held_from_at', 'held_until_at') }})
@@ -108,6 +109,7 @@ ownerless as (
         held_until_at,
         true as is_provisional,
         gpu_count,
+        cast(null as varchar) as gpu_model,
         0.0 as suspended_ratio,
         cast(null as timestamp) as observed_at,
         'unknown_owner' as flag,

@@ -1,6 +1,8 @@
 -- Which workload a run belongs to, and of what kind it is (semantics 3): by workload_rules first, by rising
 -- priority; else by labels; else by account and name with each run of digits written #.
 
+{% set placeholder_namespaces = "'" ~ var('placeholder_namespaces') | join("', '") ~ "'" %}
+
 with
 
 runs as (
@@ -118,15 +120,31 @@ named as (
                 lower({{ json_text('runs.labels', 'interactive') }}) in ('true', '1')
                 or {{ is_found("'(?i)jupyter'", "coalesce(runs.name, '')") }}
                 then 'interactive'
-            when runs.owner_kind = 'CronJob' then 'batch'
+            -- a controller that serves, one that opens a desk for a person, one that runs steps, one that trains
+            when
+                runs.owner_kind in (
+                    'InferenceService', 'LLMInferenceService', 'InferenceWorkload', 'DistributedInferenceWorkload', 'LeaderWorkerSet',
+                    'RayService', 'NIMService', 'SeldonDeployment', 'DynamoGraphDeployment'
+                )
+                then 'inference'
+            when runs.owner_kind in ('Notebook', 'InteractiveWorkload') then 'interactive'
+            when
+                runs.owner_kind in (
+                    'CronJob', 'Workflow', 'CronWorkflow', 'ScheduledWorkflow', 'PipelineRun', 'TaskRun', 'SparkApplication', 'ScaledJob'
+                )
+                then 'batch'
             when
                 runs.scheduler = 'slurm'
                 or runs.owner_kind in (
-                    'Job', 'PyTorchJob', 'TFJob', 'MPIJob', 'XGBoostJob', 'JAXJob', 'PaddleJob', 'TrainJob', 'RayJob', 'JobSet'
+                    'Job', 'PyTorchJob', 'TFJob', 'MPIJob', 'XGBoostJob', 'JAXJob', 'PaddleJob', 'TrainJob', 'RayJob', 'JobSet',
+                    'RunaiJob', 'TrainingWorkload', 'DistributedWorkload'
                 )
                 then 'training'
             else 'unknown'
-        end as own_kind
+        end as own_kind,
+        -- pods that hold a card for those that share it: the collector knows them, their namespaces are the second sign
+        coalesce(lower({{ json_text('runs.labels', 'reservation') }}) in ('true', '1'), false)
+        or coalesce(runs.namespace in ({{ placeholder_namespaces }}), false) as is_placeholder
 
     from runs
     left join first_matches

@@ -23,7 +23,7 @@ states as (
 
 ),
 
-layouts as (
+numbered_layouts as (
 
     select
         layouts.*,
@@ -35,6 +35,33 @@ layouts as (
             layouts.cluster = slots.cluster
             and layouts.gpu_id = slots.gpu_id
             and layouts.slot_id = slots.slot_id
+
+),
+
+-- a slot by each name that sources have for it
+layouts as (
+
+    select
+        numbered_layouts.*,
+        numbered_layouts.slot_id as known_as,
+        false as is_alias
+
+    from numbered_layouts
+
+    union all
+
+    select
+        numbered_layouts.*,
+        slot_names.slot_name as known_as,
+        true as is_alias
+
+    from numbered_layouts
+    inner join {{ ref('int_slot_names') }} as slot_names
+        on
+            numbered_layouts.cluster = slot_names.cluster
+            and numbered_layouts.gpu_id = slot_names.gpu_id
+            and numbered_layouts.slot_id = slot_names.slot_id
+            and slot_names.slot_name <> slot_names.slot_id
 
 ),
 
@@ -101,7 +128,8 @@ by_slot as (
         layouts.slot_number,
         layouts.card_slices,
         layouts.slot_fraction,
-        minutes.source,
+        -- one source may speak of a slot by two names
+        case when layouts.is_alias then concat_ws(' ', minutes.source, layouts.known_as) else minutes.source end as source,
         stale.source is not null as is_stale,
         case when stale.source is null then minutes.covered_us else 0 end as covered_us,
         minutes.idle_us,
@@ -128,7 +156,10 @@ by_slot as (
         on
             minutes.cluster = layouts.cluster
             and minutes.gpu_uuid = layouts.gpu_id
-            and (minutes.slot_uuid is null or minutes.slot_uuid = layouts.slot_id)
+            and (
+                minutes.slot_uuid = layouts.known_as
+                or (minutes.slot_uuid is null and not layouts.is_alias)
+            )
             and minutes.bucket_start_at >= layouts.valid_from_at
             and minutes.bucket_start_at < layouts.valid_until_at
     left join stale
@@ -310,12 +341,13 @@ priced as (
         case
             when chosen.is_stale then 'stale'
             when chosen.missing is null then 'gap'
-            else coalesce(
-                {{ json_text('chosen.missing', 'sm_active_ratio') }},
-                {{ json_text('chosen.missing', 'graphics_engine_active_ratio') }},
-                {{ json_text('chosen.missing', 'gpu_utilization_ratio') }},
-                'gap'
-            )
+            else {{ gap_reason(
+                'coalesce('
+                ~ json_text('chosen.missing', 'sm_active_ratio') ~ ', '
+                ~ json_text('chosen.missing', 'graphics_engine_active_ratio') ~ ', '
+                ~ json_text('chosen.missing', 'gpu_utilization_ratio')
+                ~ ')'
+            ) }}
         end as gap_reason
 
     from chosen

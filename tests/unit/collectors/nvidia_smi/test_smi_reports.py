@@ -172,7 +172,7 @@ def test_compute_instances_share_the_slot_of_their_gpu_instance(home: Path) -> N
     assert [row["compute_slices"] for row in landed.inventory if row["slot_uuid"]] == [3]
 
 
-def test_a_listing_adds_parts_of_a_profile_up_to_one_slot(home: Path) -> None:
+def test_a_listing_tells_the_parts_of_a_profile_by_their_own_uuids(home: Path) -> None:
     listing = f"""GPU 0: NVIDIA H200 (UUID: {UUID})
   MIG 1c.3g.71gb  Device  0: (UUID: MIG-a)
   MIG 2c.3g.71gb  Device  1: (UUID: MIG-b)
@@ -181,7 +181,8 @@ GPU 1: NVIDIA H200 (UUID: {OTHER_UUID})
 """
     landed = land(home, listing, options="--at 2026-07-14T09:00:00Z")
     slots = [(row["slot_uuid"], row["mig_profile"], row["compute_slices"]) for row in landed.inventory if row["gpu_uuid"] == UUID]
-    assert slots == [(None, None, None), ("MIG-a", "3g.71gb", 3), ("MIG-c", "3g.71gb", 3)]
+    parts = [("MIG-a", "1c.3g.71gb", 3), ("MIG-b", "2c.3g.71gb", 3), ("MIG-c", "1c.3g.71gb", 3)]
+    assert slots == [(None, None, None), *parts]
     assert landed.samples == []
 
 
@@ -192,7 +193,8 @@ def test_old_drivers_number_the_instances_in_their_uuid(home: Path) -> None:
   MIG 1g.5gb Device 2: (UUID: MIG-{UUID}/9/0)
 """
     landed = land(home, listing, options="--at 2026-07-14T09:00:00Z")
-    assert [row["slot_uuid"] for row in landed.inventory] == [None, f"MIG-{UUID}/3/0", f"MIG-{UUID}/9/0"]
+    instances = [(row["slot_uuid"], row["gpu_instance_id"]) for row in landed.inventory]
+    assert instances == [(None, None), (f"MIG-{UUID}/3/0", 3), (f"MIG-{UUID}/3/1", 3), (f"MIG-{UUID}/9/0", 9)]
 
 
 def test_processes_under_mig_belong_to_their_slot(home: Path) -> None:

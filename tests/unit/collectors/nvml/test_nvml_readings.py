@@ -275,6 +275,12 @@ def test_compute_instances_are_parts_of_the_gpu_instance_that_is_handed_out(host
     host.set("gpus 1", "gpm 1", "mig 0 3:40 +3:40 1:10", "process 0 0 4194001 500 0", "process 0 1 4194002 700 0")
     once(host)
     inventory = [row for row in host.rows("gpu_inventory") if row["slot_uuid"]]
-    assert sorted((row["mig_profile"], row["compute_slices"]) for row in inventory) == [("1g.10gb", 1), ("3g.40gb", 3)]
+    assert {(row["mig_profile"].removeprefix("1c."), row["compute_slices"]) for row in inventory} == {
+        ("1g.10gb", 1),
+        ("3g.40gb", 3),
+    }
+    # the second compute instance is known by its own UUID, in the same GPU instance
+    assert len({row["slot_uuid"] for row in inventory}) == 3
+    assert len({row["gpu_instance_id"] for row in inventory}) == 2
     assert len({row["slot_uuid"] for row in host.rows("gpu_samples")}) == 2
     assert {row["pid"]: row["slot_uuid"][-1] for row in host.rows("gpu_processes")} == {4194001: "0", 4194002: "0"}
