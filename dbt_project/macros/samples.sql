@@ -43,6 +43,7 @@
         {{ samples }}.energy_joules, {{ samples }}.power_watts * {{ samples }}.interval_ms / 1000.0
     ) / {{ samples }}.interval_ms / 1000.0 as joules_per_us,
     {{ samples }}.power_watts,
+    {{ samples }}.temperature_celsius,
     {{ samples }}.missing
 {%- endmacro -%}
 
@@ -64,6 +65,11 @@
     cast(sum(case when activity is not null and memory_used_bytes is not null then us end) as bigint) as memory_us,
     max(memory_total_bytes) as memory_total_bytes,
     sum(joules_per_us * us) as energy_joules,
+    -- means already: who reads minutes weighs them by their covered time
+    {% for reading in ['temperature_celsius'] -%}
+    sum(case when activity is not null then {{ reading }} * us end)
+        / nullif(sum(case when activity is not null and {{ reading }} is not null then us end), 0) as {{ reading }},
+    {% endfor -%}
     min(power_watts) as power_min_watts,
     max(power_watts) as power_max_watts,
     min(interval_start_at) as first_start_at,

@@ -203,6 +203,39 @@ select
     timestamp '2025-03-04' as last_landed_at
 from fct_gpu_ledger_hourly group by usage_date, cluster;
 
+create table mart_queue_pressure_hourly as
+select
+    hour_start_at, usage_date, cluster, 'gpu' as queue, cast(1 as double) as known_hours, cast(1 as bigint) as waiting_run_count,
+    cast(2 as double) as waiting_gpu_hours, cast(2 as double) as waiting_gpu_count_mean, cast(4 as double) as waiting_gpu_count_max,
+    cast(1 as bigint) as started_run_count, cast(60 as double) as wait_p50_seconds, cast(60 as double) as wait_p95_seconds,
+    sum(gpu_hours) as capacity_gpu_hours, cast(0 as double) as out_of_service_gpu_hours,
+    sum(gpu_hours) filter (state = 'unallocated') as unallocated_gpu_hours, cast(1 as double) as unallocated_gpu_count_mean,
+    sum(gpu_hours) filter (state = 'unallocated') as free_gpu_hours, cast(0 as double) as stranded_gpu_hours,
+    cast(0 as double) as draining_gpu_hours, cast(0 as double) as reserved_empty_gpu_hours,
+    cast(0 as double) as unrequested_share_gpu_hours
+from fct_gpu_ledger_hourly group by all;
+
+create table mart_power_and_thermal_daily as
+select
+    usage_date, cluster || '/' || node as node_id, cluster, node, cast(null as varchar) as rack,
+    sum(gpu_hours) as capacity_gpu_hours, sum(energy_kwh) as energy_kwh,
+    sum(energy_kwh) filter (is_ghost) as ghost_energy_kwh, sum(energy_kwh) filter (not is_ghost) as other_energy_kwh,
+    sum(gpu_hours) as energy_gpu_hours, cast(1 as double) as energy_coverage_ratio, cast(0 as double) as throttled_gpu_hours,
+    sum(gpu_hours) as temperature_gpu_hours, cast(60 as double) as temperature_mean_celsius,
+    cast(70 as double) as temperature_p95_celsius, cast(75 as double) as temperature_max_celsius
+from fct_gpu_ledger_hourly group by all;
+
+create table mart_fleet_inventory as
+select
+    gpu_id, cluster, node, node_id, timestamp '2025-03-04' as as_of_at, gpu_model, memory_bytes, pci_bus_id,
+    cast(null as varchar) as rack, cast(null as varchar) as region, cast(null as varchar) as zone, slot_count, '' as mig_profiles,
+    'in_service' as service_state, '' as run_ids, '' as workload_ids, '' as teams, cast(0 as double) as held_ratio, last_seen_at,
+    cast(null as varchar) as driver_version, cast(0.5 as double) as activity_1d_ratio, cast(0.5 as double) as activity_7d_ratio,
+    cast(1 as double) as coverage_1d_ratio, cast(1 as double) as coverage_7d_ratio, cast(72 as double) as capacity_7d_gpu_hours,
+    cast(24 as double) as ghost_7d_gpu_hours, cast(144 as decimal(18, 6)) as last_7d_cost,
+    cast(2 as decimal(18, 6)) as cost_per_gpu_hour, 'USD' as currency, 'billing' as cost_source
+from dim_gpus;
+
 create table audit_gpu_hours_conserved as
 select
     usage_date, cluster, cast(sum(gpu_microseconds) as bigint) as promised, cast(sum(gpu_microseconds) as bigint) as measured,

@@ -100,6 +100,15 @@ FAULTS = [
         "fct_node_stranded_spans",
         "is_stranded_in_the_ledger",
     ),
+    (
+        "a node counted twice",
+        "update {t} set unallocated_gpu_hours = 9",
+        "mart_queue_pressure_hourly",
+        "unallocated_is_part_of_capacity",
+    ),
+    ("a wait of nobody", "update {t} set started_run_count = 0", "mart_queue_pressure_hourly", "waits_are_of_runs_that_began"),
+    ("energy from nowhere", "update {t} set energy_kwh = 99", "mart_power_and_thermal_daily", "energy_is_that_of_the_ledger"),
+    ("a device that joins lost", "delete from {t} where gpu_id = 'GPU-2'", "mart_fleet_inventory", "every_device_is_there"),
     ("a span of no length", "update {t} set ended_at = started_at", "fct_gpu_idle_spans", "ends_after_its_start"),
     (
         "a bucket that overlaps the next",

@@ -149,6 +149,7 @@ by_slot as (
             layouts.memory_total_bytes
         ) as memory_total_bytes,
         minutes.energy_joules,
+        minutes.temperature_celsius,
         minutes.missing
 
     from minutes
@@ -338,6 +339,7 @@ priced as (
         chosen.memory_bytes,
         chosen.memory_total_bytes,
         coalesce(card_energy.energy_joules * chosen.slot_fraction, chosen.energy_joules) as energy_joules,
+        chosen.temperature_celsius,
         case
             when chosen.is_stale then 'stale'
             when chosen.missing is null then 'gap'

@@ -220,6 +220,7 @@ cut_readings as (
         memory_total_bytes,
         joules_per_us,
         power_watts,
+        temperature_celsius,
         missing
 
     from in_buckets
