@@ -109,6 +109,13 @@ touched as (
 
     union all
 
+    -- the demand of a day's first hour looks at the minutes before midnight (rule 6)
+    select usage_date + 1, false, false
+    from days_landed
+    where table_name = 'inference_usage'
+
+    union all
+
     select cast(usage_date as date), false, true
     from late_sightings
 

@@ -129,6 +129,15 @@ insert into fct_inference_latency_hourly values
     (timestamp '2025-03-01', date '2025-03-01', 'c1/train', 'unknown', 0.5, 0, 8),
     (timestamp '2025-03-01', date '2025-03-01', 'c1/train', 'unknown', 'inf', 0.5, 2);
 
+create table fct_replica_demand_hourly as
+select
+    timestamp '2025-03-01' as hour_start_at, date '2025-03-01' as usage_date, 'c1/train' as workload_id, 'c1' as cluster,
+    2.0::double as replica_count_mean, 2::bigint as replica_count_max, 2::bigint as needed_replica_count,
+    null::bigint as min_replica_count, 10.0::double as demand_per_second, 60::bigint as demand_minute_count,
+    'tokens' as work_unit, 100.0::double as replica_capacity_per_second, 'configured' as replica_capacity_method,
+    0.8::double as target_utilization_ratio, null::double as latency_p95_seconds, null::double as latency_target_p95_seconds,
+    false as is_latency_missed, '' as silent_reason, 0.0::double as overprovisioned_gpu_hours;
+
 create table fct_billing_lines as
 select
     'line-' || cast(usage_date as varchar) as line_id, 'capacity' as line_role, 'aws' as provider_name, 'a' as billing_account_id,

@@ -21,6 +21,10 @@ compared as (
             model,
             coalesce(cast(gpu_count as varchar), ''),
             cast(round(suspended_ratio, 9) as varchar),
+            coalesce(replica_group, ''),
+            coalesce(cast(latency_target_p95_seconds as varchar), ''),
+            coalesce(cast(min_replicas as varchar), ''),
+            coalesce(cast(replica_capacity_per_second as varchar), ''),
             case when end_kind in ('failed', 'timed_out', 'cancelled', 'preempted') then end_kind else '' end
         )) as fingerprint
 
