@@ -18,7 +18,8 @@
 {%- endmacro -%}
 
 {#- Columns of a sample as the roll-up needs them: activity by the first usable signal (1 sm_active,
-    2 graphics_engine_active, 3 gpu_utilization), the share of the clock lost to heat or a power brake, its energy. -#}
+    2 graphics_engine_active, 3 gpu_utilization), the share of the clock lost to heat or a power brake, its energy, what
+    its tensor cores and its memory did. -#}
 {%- macro sample_readings(samples) -%}
     -- least() passes over nulls, so the ceiling is added to a reading, never to its absence
     coalesce(
@@ -44,6 +45,9 @@
     ) / {{ samples }}.interval_ms / 1000.0 as joules_per_us,
     {{ samples }}.power_watts,
     {{ samples }}.temperature_celsius,
+    case when {{ samples }}.tensor_active_ratio > 1.0 then 1.0 else {{ samples }}.tensor_active_ratio end as tensor_ratio,
+    case when {{ samples }}.dram_active_ratio > 1.0 then 1.0 else {{ samples }}.dram_active_ratio end as dram_ratio,
+    {{ samples }}.sm_clock_mhz,
     {{ samples }}.missing
 {%- endmacro -%}
 
@@ -66,7 +70,7 @@
     max(memory_total_bytes) as memory_total_bytes,
     sum(joules_per_us * us) as energy_joules,
     -- means already: who reads minutes weighs them by their covered time
-    {% for reading in ['temperature_celsius'] -%}
+    {% for reading in ['temperature_celsius', 'tensor_ratio', 'dram_ratio', 'sm_clock_mhz'] -%}
     sum(case when activity is not null then {{ reading }} * us end)
         / nullif(sum(case when activity is not null and {{ reading }} is not null then us end), 0) as {{ reading }},
     {% endfor -%}

@@ -35,7 +35,7 @@ UNITS = frozenset(
         *("us", "ms", "s", "min", "h", "d", "y", "gpu_h"),
         *("currency", "currency/us", "currency/h", "currency/gpu_h", "currency/kWh", "micro-currency"),
         *("currency/token", "currency/Mtoken", "currency/request", "currency/1000request"),
-        *("kWh", "J", "J/us", "W", "MHz", "°C", "bytes", "bytes·min", "bytes·us"),
+        *("kWh", "J", "J/us", "W", "MHz", "°C", "bytes", "bytes/s", "bytes·min", "bytes·us"),
         *("count", "tokens", "tokens/s", "tokens/gpu_h", "requests/s", "requests/gpu_h", "1/s"),
         *("ratio", "mask"),
     }
@@ -280,7 +280,7 @@ def test_the_tables_that_are_promised_are_models() -> None:
         *("fct_gpu_ledger_hourly", "fct_gpu_idle_spans", "fct_inference_hourly", "fct_billing_lines", "fct_collection_runs"),
         *("mart_workload_gpu_hours_daily", "mart_gpu_idle_time_daily", "mart_ghost_capacity_daily", "mart_gpu_net_daily"),
         *("mart_unit_economics_daily", "mart_cost_reconciliation_daily", "mart_data_coverage_daily"),
-        "fct_inference_latency_hourly",
+        *("fct_inference_latency_hourly", "mart_workload_behavior_hourly", "mart_workload_spectrum_hourly"),
         *("fct_unbalanced_spans", "fct_oversized_daily"),
         *("audit_gpu_hours_conserved", "audit_cost_reconciled", "data_dictionary"),
     }

@@ -138,6 +138,40 @@ select
     0.8::double as target_utilization_ratio, null::double as latency_p95_seconds, null::double as latency_target_p95_seconds,
     false as is_latency_missed, '' as silent_reason, 0.0::double as overprovisioned_gpu_hours;
 
+create table mart_workload_behavior_hourly (
+    hour_start_at timestamp, usage_date date, workload_id varchar, cluster varchar, held_gpu_hours double,
+    suspended_gpu_hours double, covered_gpu_hours double, unobserved_gpu_hours double, productive_gpu_hours double,
+    coverage_ratio double, unobserved_reason varchar, activity_ratio double, signal_source varchar,
+    tensor_active_ratio double, tensor_coverage_ratio double, dram_active_ratio double, dram_coverage_ratio double,
+    sm_clock_mhz_mean double, throttled_ratio double, power_watts_mean double, power_coverage_ratio double,
+    energy_kwh double, memory_mean_bytes bigint, memory_p95_bytes bigint, memory_needed_bytes bigint,
+    memory_needed_ratio double, memory_needed_null_reason varchar, memory_coverage_ratio double, request_count bigint,
+    failed_request_count bigint, prompt_tokens bigint, output_tokens bigint, requests_per_second double,
+    tokens_per_second double, token_source varchar, server_coverage_ratio double, running_requests_mean double,
+    waiting_requests_mean double, kv_cache_usage_mean double, kv_cache_usage_max double, replica_count bigint,
+    latency_p50_seconds double, latency_p95_seconds double, latency_source varchar, latency_null_reason varchar,
+    host_cpu_utilization_ratio double, host_io_wait_ratio double, host_network_bytes_per_second bigint,
+    host_coverage_ratio double);
+insert into mart_workload_behavior_hourly by name
+select
+    hour_start_at, usage_date, workload_id, cluster, sum(gpu_hours) as held_gpu_hours, 0 as suspended_gpu_hours,
+    sum(gpu_hours) as covered_gpu_hours, 0 as unobserved_gpu_hours, sum(gpu_hours) as productive_gpu_hours, 1 as coverage_ratio,
+    0.5 as activity_ratio, 'sm_active' as signal_source, 0 as request_count
+from fct_gpu_ledger_hourly where workload_id <> 'unallocated' group by hour_start_at, usage_date, workload_id, cluster;
+
+create table mart_workload_spectrum_hourly (
+    hour_start_at timestamp, usage_date date, workload_id varchar, cluster varchar, spectrum varchar,
+    bottleneck_reason varchar, is_latency_missed boolean, is_queue_growing boolean, held_gpu_hours double,
+    coverage_ratio double, productive_ratio double, activity_ratio double, throttled_ratio double,
+    dram_active_ratio double, memory_needed_ratio double, kv_cache_usage_mean double, kv_cache_usage_max double,
+    waiting_requests_first_mean double, waiting_requests_last_mean double, replica_count bigint,
+    latency_p95_seconds double, latency_target_p95_seconds double, host_cpu_utilization_ratio double,
+    host_io_wait_ratio double, host_network_bytes_per_second bigint);
+insert into mart_workload_spectrum_hourly by name
+select
+    hour_start_at, usage_date, workload_id, cluster, 'productive' as spectrum, held_gpu_hours, coverage_ratio, activity_ratio
+from mart_workload_behavior_hourly;
+
 create table fct_billing_lines as
 select
     'line-' || cast(usage_date as varchar) as line_id, 'capacity' as line_role, 'aws' as provider_name, 'a' as billing_account_id,

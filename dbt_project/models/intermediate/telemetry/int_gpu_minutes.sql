@@ -150,6 +150,9 @@ by_slot as (
         ) as memory_total_bytes,
         minutes.energy_joules,
         minutes.temperature_celsius,
+        minutes.tensor_ratio,
+        minutes.dram_ratio,
+        minutes.sm_clock_mhz,
         minutes.missing
 
     from minutes
@@ -340,6 +343,9 @@ priced as (
         chosen.memory_total_bytes,
         coalesce(card_energy.energy_joules * chosen.slot_fraction, chosen.energy_joules) as energy_joules,
         chosen.temperature_celsius,
+        chosen.tensor_ratio,
+        chosen.dram_ratio,
+        chosen.sm_clock_mhz,
         case
             when chosen.is_stale then 'stale'
             when chosen.missing is null then 'gap'

@@ -221,6 +221,9 @@ cut_readings as (
         joules_per_us,
         power_watts,
         temperature_celsius,
+        tensor_ratio,
+        dram_ratio,
+        sm_clock_mhz,
         missing
 
     from in_buckets
