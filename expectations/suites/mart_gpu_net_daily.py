@@ -26,6 +26,8 @@ def expectations(table: Table) -> list[Expectation]:
             *("unallocated_gpu_hours", "borrowed_gpu_hours", "held_gpu_hours", "unobserved_gpu_hours", "ghost_gpu_hours"),
             *("productive_gpu_hours", "coverage_ratio", "gpu_net_ratio", "gpu_net_ratio_low", "gpu_net_ratio_high"),
             *("ghost_ratio", "ghost_cost", "cost", "energy_kwh", "ghost_energy_kwh"),
+            *("goodput_gpu_hours", "goodput_ratio", "tokens_useful", "successful_request_count", "useful_tokens_per_gpu_hour"),
+            "successful_requests_per_gpu_hour",
         ),
         *key("usage_date", "cluster", "gpu_model", "currency"),
         not_null("capacity_gpu_hours", "held_gpu_hours", "productive_gpu_hours"),
@@ -51,6 +53,11 @@ def expectations(table: Table) -> list[Expectation]:
             *("capacity_gpu_hours", "out_of_service_gpu_hours", "borrowed_gpu_hours", "unobserved_gpu_hours"),
             *("ghost_gpu_hours", "productive_gpu_hours"),
             check_id="capacity_is_sum_of_steps",
+        ),
+        no_rows_where(
+            "goodput_is_part_of_held_time",
+            "goodput_gpu_hours > held_gpu_hours + 1e-6 or goodput_gpu_hours < 0",
+            "More held time was worth it than was held: runs are joined to their hours more than once.",
         ),
         no_rows_where(
             "interval_is_in_order",

@@ -41,7 +41,7 @@ def expectations(table: Table) -> list[Expectation]:
             *("usage_date", "workload_id", "currency", "cluster", "workload", "application", "team", "model", "kind"),
             *("held_gpu_hours", "priced_gpu_hours", "productive_gpu_hours", "idle_gpu_hours", "ghost_gpu_hours"),
             *("unobserved_gpu_hours", "failed_gpu_hours", "timed_out_gpu_hours", "cancelled_gpu_hours", "coverage_ratio"),
-            *("allocation_cost", "usage_cost", "fully_loaded_cost"),
+            *("allocation_cost", "usage_cost", "fully_loaded_cost", "goodput_gpu_hours", "goodput_ratio"),
         ),
         *key("usage_date", "workload_id", "currency"),
         not_null("cluster", "held_gpu_hours"),
@@ -60,6 +60,11 @@ def expectations(table: Table) -> list[Expectation]:
         ratios("coverage_ratio"),
         references("workload_id", "dim_workloads"),
         sums_to("held_gpu_hours", "productive_gpu_hours", "ghost_gpu_hours", "unobserved_gpu_hours"),
+        no_rows_where(
+            "goodput_is_part_of_held_time",
+            "goodput_gpu_hours > held_gpu_hours + 1e-6 or goodput_gpu_hours < 0",
+            "More held time was worth it than was held: runs are joined to their hours more than once.",
+        ),
         no_rows_where(
             "priced_hours_are_held_hours",
             "priced_gpu_hours > held_gpu_hours + 1e-6",

@@ -30,9 +30,13 @@ WORLDS = (
     "a_job_over_midnight_belongs_to_both_days",
     "after_the_last_bill_cost_is_an_estimate",
     "an_end_that_arrives_later_replaces_the_open_run",
+    "a_queue_waits_while_gpus_are_free",
     "a_second_export_of_a_month_replaces_the_first",
+    "a_warm_node_loses_clock_and_draws_power_while_free",
+    "a_yield_is_measured_against_the_best_sustained",
     "one_training_hour_with_every_common_state",
     "usage_cost_is_not_allocation_cost_at_a_rate",
+    "work_after_the_last_checkpoint_is_no_goodput",
 )
 #: a row's place in its file is part of a bill line's identity; of reference tables the last landed file stands
 LANDED_WHOLE = ("billing_lines", "rate_cards", "workload_rules", "interventions")

@@ -281,6 +281,7 @@ def test_the_tables_that_are_promised_are_models() -> None:
         *("mart_workload_gpu_hours_daily", "mart_gpu_idle_time_daily", "mart_ghost_capacity_daily", "mart_gpu_net_daily"),
         *("mart_unit_economics_daily", "mart_cost_reconciliation_daily", "mart_data_coverage_daily"),
         *("fct_inference_latency_hourly", "mart_workload_behavior_hourly", "mart_workload_spectrum_hourly"),
+        *("mart_queue_pressure_hourly", "mart_power_and_thermal_daily", "mart_fleet_inventory"),
         *("fct_unbalanced_spans", "fct_oversized_daily"),
         *("audit_gpu_hours_conserved", "audit_cost_reconciled", "data_dictionary"),
     }

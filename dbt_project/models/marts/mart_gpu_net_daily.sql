@@ -16,6 +16,37 @@ commitments as (
 
 ),
 
+goodput as (
+
+    select
+        usage_date,
+        cluster,
+        gpu_model,
+        currency,
+        sum(goodput_us) as goodput_us
+
+    from {{ ref('int_goodput_hours') }}
+    where {{ in_touched_days('usage_date') }}
+    group by usage_date, cluster, gpu_model, currency
+
+),
+
+work as (
+
+    select
+        usage_date,
+        cluster,
+        gpu_model,
+        currency,
+        sum(tokens_useful) as tokens_useful,
+        sum(successful_request_count) as successful_request_count
+
+    from {{ ref('int_model_work_hourly') }}
+    where {{ in_touched_days('usage_date') }}
+    group by usage_date, cluster, gpu_model, currency
+
+),
+
 -- integer microseconds, so that the states add up to the capacity to the last one
 capacity_summed as (
 
@@ -99,6 +130,30 @@ ratios_added as (
 
 ),
 
+work_added as (
+
+    select
+        ratios_added.*,
+        goodput.goodput_us,
+        work.tokens_useful,
+        work.successful_request_count
+
+    from ratios_added
+    left join goodput
+        on
+            ratios_added.usage_date = goodput.usage_date
+            and ratios_added.cluster = goodput.cluster
+            and ratios_added.gpu_model = goodput.gpu_model
+            and ratios_added.currency = goodput.currency
+    left join work
+        on
+            ratios_added.usage_date = work.usage_date
+            and ratios_added.cluster = work.cluster
+            and ratios_added.gpu_model = work.gpu_model
+            and ratios_added.currency = work.currency
+
+),
+
 final as (
 
     select
@@ -125,9 +180,15 @@ final as (
         cast(ghost_cost as decimal(18, 6)) as ghost_cost,
         cast(cost as decimal(18, 6)) as cost,
         energy_kwh,
-        ghost_energy_kwh
+        ghost_energy_kwh,
+        cast(goodput_us / 3.6e9 as double) as goodput_gpu_hours,
+        cast(goodput_us / nullif(in_service_us, 0) as double) as goodput_ratio,
+        cast(tokens_useful as double) as tokens_useful,
+        cast(successful_request_count as double) as successful_request_count,
+        cast(tokens_useful / nullif(in_service_us / 3.6e9, 0) as double) as useful_tokens_per_gpu_hour,
+        cast(successful_request_count / nullif(in_service_us / 3.6e9, 0) as double) as successful_requests_per_gpu_hour
 
-    from ratios_added
+    from work_added
 
 )
 

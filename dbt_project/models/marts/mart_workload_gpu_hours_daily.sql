@@ -22,6 +22,21 @@ runs as (
 
 ),
 
+goodput as (
+
+    select
+        usage_date,
+        workload_id,
+        currency,
+        sum(goodput_us) as goodput_us,
+        cast(sum(held_us) as double) as judged_us
+
+    from {{ ref('int_goodput_hours') }}
+    where {{ in_touched_days('usage_date') }}
+    group by usage_date, workload_id, currency
+
+),
+
 workloads as (
 
     select * from {{ ref('dim_workloads') }}
@@ -145,6 +160,8 @@ final as (
         cast(joined.timed_out_us as double) / 3.6e9 as timed_out_gpu_hours,
         cast(joined.cancelled_us as double) / 3.6e9 as cancelled_gpu_hours,
         cast(joined.preempted_us as double) / 3.6e9 as preempted_gpu_hours,
+        cast(goodput.goodput_us / 3.6e9 as double) as goodput_gpu_hours,
+        cast(goodput.goodput_us / nullif(goodput.judged_us, 0) as double) as goodput_ratio,
         1 - cast(joined.unobserved_us as double) / nullif(joined.held_us, 0) as coverage_ratio,
         cast(joined.allocation_cost as decimal(18, 6)) as allocation_cost,
         cast(joined.usage_cost as decimal(18, 6)) as usage_cost,
@@ -153,6 +170,11 @@ final as (
     from joined
     left join workloads
         on joined.workload_id = workloads.workload_id
+    left join goodput
+        on
+            joined.usage_date = goodput.usage_date
+            and joined.workload_id = goodput.workload_id
+            and joined.currency = goodput.currency
 
 )
 

@@ -192,7 +192,7 @@ select
     sum(gpu_hours) filter (state = 'productive') as productive_gpu_hours,
     sum(gpu_hours) filter (state = 'idle_compute') as idle_gpu_hours, sum(gpu_hours) filter (is_ghost) as ghost_gpu_hours,
     cast(0 as double) as unobserved_gpu_hours, cast(0 as double) as failed_gpu_hours, cast(0 as double) as timed_out_gpu_hours,
-    cast(0 as double) as cancelled_gpu_hours, cast(1 as double) as coverage_ratio,
+    cast(0 as double) as cancelled_gpu_hours, sum(gpu_hours) as goodput_gpu_hours, cast(1 as double) as goodput_ratio, cast(1 as double) as coverage_ratio,
     cast(sum(cost) as decimal(18, 6)) as allocation_cost, cast(sum(cost) as decimal(18, 6)) as usage_cost,
     cast(sum(cost) as decimal(18, 6)) as fully_loaded_cost
 from fct_gpu_ledger_hourly where workload_id <> 'unallocated' group by all;
@@ -219,6 +219,9 @@ select
     cast(1 as double) as coverage_ratio, cast(1 as double) / 3 as gpu_net_ratio, cast(1 as double) / 3 as gpu_net_ratio_low,
     cast(1 as double) / 3 as gpu_net_ratio_high, cast(2 as double) / 3 as ghost_ratio,
     cast(sum(cost) filter (is_ghost) as decimal(18, 6)) as ghost_cost, cast(sum(cost) as decimal(18, 6)) as cost,
+    sum(gpu_hours) filter (state <> 'unallocated') as goodput_gpu_hours, cast(0.5 as double) as goodput_ratio,
+    cast(4800 as double) as tokens_useful, cast(48 as double) as successful_request_count,
+    cast(100 as double) as useful_tokens_per_gpu_hour, cast(1 as double) as successful_requests_per_gpu_hour,
     sum(energy_kwh) as energy_kwh, sum(energy_kwh) filter (is_ghost) as ghost_energy_kwh
 from fct_gpu_ledger_hourly group by all;
 
@@ -278,6 +281,15 @@ select
     cast(24 as double) as ghost_7d_gpu_hours, cast(144 as decimal(18, 6)) as last_7d_cost,
     cast(2 as decimal(18, 6)) as cost_per_gpu_hour, 'USD' as currency, 'billing' as cost_source
 from dim_gpus;
+
+create table mart_work_yield_daily as
+select
+    usage_date, workload_id, 'llama' as model, gpu_model, cluster, sum(gpu_hours) as held_gpu_hours, cast(4800 as double) as tokens_useful,
+    cast(48 as double) as successful_request_count, cast(200 as double) as useful_tokens_per_gpu_hour,
+    cast(2 as double) as successful_requests_per_gpu_hour, 'tokens' as work_unit, cast(24 as bigint) as best_hour_count,
+    cast(400 as double) as best_tokens_per_gpu_hour, cast(4 as double) as best_requests_per_gpu_hour,
+    cast(0.5 as double) as work_yield_ratio
+from fct_gpu_ledger_hourly where workload_id <> 'unallocated' group by all;
 
 create table audit_gpu_hours_conserved as
 select

@@ -1,5 +1,6 @@
 -- What the tables take from runs and nodes beyond what a run holds, as intervals: the CPUs and memory taken of nodes, the
--- usual job of a partition, the size of nodes, and waiting.
+-- usual job of a partition, the size of nodes, waiting, and how far a training run's work is known to be worth its time: of
+-- a run that ends days later, or writes its next checkpoint then, the days between are built again.
 
 with
 
@@ -18,6 +19,12 @@ sizes as (
 waits as (
 
     select * from {{ ref('int_run_waits') }}
+
+),
+
+goodput as (
+
+    select * from {{ ref('int_runs_goodput') }}
 
 ),
 
@@ -118,6 +125,16 @@ changes as (
 
     from waits
     where run_started_at is not null
+
+    union all
+
+    select
+        'goodput|' || run_id as change_key,
+        held_from_at as started_at,
+        good_until_at as ended_at,
+        '' as fingerprint
+
+    from goodput
 
 )
 

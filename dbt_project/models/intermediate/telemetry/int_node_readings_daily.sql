@@ -2,55 +2,48 @@
 
 with
 
-minutes as (
-
-    select
-        slot_number,
-        date_trunc('hour', minute_start_at) as hour_start_at,
-        round(temperature_celsius, 1) as minute_celsius,
-        sum(covered_us * slot_fraction) as covered_us,
-        sum(temperature_celsius * covered_us * slot_fraction) as celsius_us,
-        max(temperature_celsius) as max_celsius,
-        sum(case when energy_joules is not null then covered_us * slot_fraction else 0.0 end) as energy_us
-
-    from {{ ref('int_gpu_minutes') }}
-    where covered_us > 0 and {{ in_replaced_days('usage_date') }}
-    group by slot_number, date_trunc('hour', minute_start_at), round(temperature_celsius, 1)
-
-),
-
 slots as (
 
     select * from {{ ref('int_slots_numbered') }}
 
 ),
 
-device_hours as (
+-- a slot is on the node on which its device is in the hour
+slot_hours as (
 
-    select * from {{ ref('int_device_hours') }}
+    select
+        slots.slot_number,
+        device_hours.hour_start_at,
+        device_hours.cluster,
+        device_hours.node
+
+    from {{ ref('int_device_hours') }} as device_hours
+    inner join slots on device_hours.cluster = slots.cluster and device_hours.gpu_id = slots.gpu_id
+    where {{ in_replaced_days('device_hours.usage_date') }}
 
 ),
 
 on_nodes as (
 
     select
-        device_hours.usage_date,
-        device_hours.cluster,
-        device_hours.node,
-        minutes.minute_celsius,
-        sum(minutes.covered_us) as covered_us,
-        sum(minutes.celsius_us) as celsius_us,
-        max(minutes.max_celsius) as max_celsius,
-        sum(minutes.energy_us) as energy_us
+        minutes.usage_date,
+        slot_hours.cluster,
+        slot_hours.node,
+        round(minutes.temperature_celsius, 1) as minute_celsius,
+        sum(minutes.covered_us * minutes.slot_fraction) as covered_us,
+        sum(minutes.temperature_celsius * minutes.covered_us * minutes.slot_fraction) as celsius_us,
+        max(minutes.temperature_celsius) as max_celsius,
+        sum(
+            case when minutes.energy_joules is not null then minutes.covered_us * minutes.slot_fraction else 0.0 end
+        ) as energy_us
 
-    from minutes
-    inner join slots on minutes.slot_number = slots.slot_number
-    inner join device_hours
+    from {{ ref('int_gpu_minutes') }} as minutes
+    inner join slot_hours
         on
-            slots.cluster = device_hours.cluster
-            and slots.gpu_id = device_hours.gpu_id
-            and minutes.hour_start_at = device_hours.hour_start_at
-    group by device_hours.usage_date, device_hours.cluster, device_hours.node, minutes.minute_celsius
+            minutes.slot_number = slot_hours.slot_number
+            and date_trunc('hour', minutes.minute_start_at) = slot_hours.hour_start_at
+    where minutes.covered_us > 0
+    group by minutes.usage_date, slot_hours.cluster, slot_hours.node, round(minutes.temperature_celsius, 1)
 
 ),
 
