@@ -40,6 +40,7 @@ class Device:
     memory_total: int | None
     layouts: tuple[Layout, ...]
     profiles: frozenset[str] = frozenset()
+    model: str = "unknown"
 
     def layout_at(self, at: int) -> Layout:
         """The layout in force; before the first sighting of one, that one."""
@@ -63,6 +64,7 @@ def devices(world: World) -> dict[str, Device]:
             max((r.memory_total for r in world.inventory if r.gpu == gpu and r.memory_total and not r.slot), default=None),
             _layouts(world, gpu),
             frozenset(record.profile for record in world.inventory if record.gpu == gpu and record.slot and record.profile),
+            next((record.model for record in reversed(world.inventory) if record.gpu == gpu), "unknown"),
         )
         for gpu, node in sorted(nodes.items())
     }

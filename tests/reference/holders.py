@@ -70,7 +70,7 @@ def claims(world: World) -> tuple[list[Hold], list[PoolHold]]:
     """What the scheduler says each run holds: exactly where a device is named, else so many of a node's pool."""
     exact: list[Hold] = []
     pool: list[PoolHold] = []
-    cut = _cut_runaways(world, held_spans(world))
+    cut = cut_runaways(world, held_spans(world))
     for run in world.runs:
         if run.run_id not in cut:
             continue
@@ -126,7 +126,7 @@ def _share(run: Run, row: RunGpu) -> Fraction:
     return Fraction(1) if share is None else Fraction(share)
 
 
-def _cut_runaways(world: World, spans: Mapping[str, Span]) -> dict[str, Span]:
+def cut_runaways(world: World, spans: Mapping[str, Span]) -> dict[str, Span]:
     """A run that the scheduler never closed ends, on all its devices, at the next exclusive holder's start on any."""
     exclusive: dict[str, list[RunGpu]] = {
         run.run_id: [row for row in _rows_of(world, run) if row.gpu and _share(run, row) == 1]

@@ -1,8 +1,8 @@
 """The hourly ledger of one world, computed slowly and in the open: the SQL must agree with it.
 
 Nothing here is SQL, nothing is approximate: time is integers, shares are fractions, and microseconds are rounded once
-per device and hour (section 1). Rules 6, 7 and 12 belong to a later issue. Where semantics.md leaves two readings the
-one taken is said where it is taken; the ones that matter most:
+per device and hour (section 1). Where semantics.md leaves two readings the one taken is said where it is taken; the ones
+that matter most:
 
 - a sample lies *strictly inside* a hole of inventory if its whole interval does;
 - a device counts as last seen on a node by inventory records and samples, not by being held;
@@ -13,19 +13,23 @@ one taken is said where it is taken; the ones that matter most:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 
 from tests.reference.activity import roll_up, slot_spans
-from tests.reference.capacity import Slot, devices, inventory_spans, node_spans, out_of_service_spans
+from tests.reference.balance import unbalanced_minutes
+from tests.reference.capacity import Device, Slot, devices, inventory_spans, node_spans, out_of_service_spans
 from tests.reference.evidence import understood
-from tests.reference.holders import Hold, claims, held_spans, sightings_by_holding
+from tests.reference.holders import Hold, claims, cut_runaways, held_spans, sightings_by_holding
 from tests.reference.intervals import Span, common, united, without
 from tests.reference.pools import assign_pools, implied_holds
-from tests.reference.states import NOBODY, HeldMinute, Piece, held_minutes, run_pieces, unheld_pieces
-from tests.reference.world import HOUR_US, World
+from tests.reference.services import scopes, surplus_minutes
+from tests.reference.sizes import fits
+from tests.reference.states import NOBODY, HeldMinute, Piece, Verdicts, held_minutes, run_pieces, unheld_pieces
+from tests.reference.stranding import stranded_spans, usual_sizes
+from tests.reference.world import DAY_US, HOUR_US, World
 
 Key = tuple[int, str, str, str, str, str, str]  # hour, device, slot, run, state, reason, signal
 
@@ -71,6 +75,15 @@ def pieces(world: World) -> list[Piece]:
     # section 5: states
     result: list[Piece] = []
     parts: list[HeldMinute] = []
+    starts = held_spans(world)
+    suspended = {
+        run.run_id: min(Fraction(1), Fraction(run.suspended_us, end - start))
+        for run in world.runs
+        if run.run_id in starts
+        for start, end in [starts[run.run_id]]
+    }
+    implied = implied_holds(world, known, pool, inventory)
+    lacking = _lacking(world, held, implied)
     for gpu, device in known.items():
         mine = [hold for hold in held if hold.gpu == gpu]
         result += _out_of_service_pieces(gpu, slot_spans(device, common(inventory[gpu], broken[gpu])))
@@ -78,15 +91,34 @@ def pieces(world: World) -> list[Piece]:
         closed = {
             "reserved_empty": node_spans(world, device, "reserved"),
             "draining": node_spans(world, device, "draining"),
+            "stranded": lacking.get(device.node, []),
         }
         result += unheld_pieces(device, slots, mine, minutes, closed)
-        parts += held_minutes(device, slots, mine, minutes)
-    starts = held_spans(world)
+        parts += held_minutes(device, slots, mine, minutes, suspended)
+    verdicts = judge(world, known, parts)
     for run in world.runs:
         of_run = [part for part in parts if part.run_id == run.run_id]
         if of_run:
-            result += run_pieces(world, run, *starts[run.run_id], of_run)
-    return result + _implied_pieces(implied_holds(world, known, pool, inventory))
+            result += run_pieces(world, run, starts[run.run_id][0], of_run, verdicts)
+    return result + _implied_pieces(implied)
+
+
+def judge(world: World, known: Mapping[str, Device], parts: Sequence[HeldMinute]) -> Verdicts:
+    """Rules 6, 7 and 12, which look at more than a minute of one run."""
+    together = scopes(world)
+    return Verdicts(
+        surplus=surplus_minutes(world, parts),
+        unbalanced=unbalanced_minutes(parts, together),
+        fit=fits(world, known, parts, together),
+    )
+
+
+def _lacking(world: World, held: Sequence[Hold], implied: Sequence[Hold]) -> dict[str, list[Span]]:
+    """Node → when it lacks CPU or memory for one more GPU job."""
+    days = {(hold.run_id, day) for hold in [*held, *implied] for day in range(hold.start // DAY_US, (hold.end - 1) // DAY_US + 1)}
+    usual = usual_sizes(world, days)
+    running = cut_runaways(world, held_spans(world))
+    return {node: stranded_spans(world, node, running, usual) for node in sorted({record.node for record in world.nodes})}
 
 
 def _out_of_service_pieces(gpu: str, slots: dict[Slot, list[Span]]) -> list[Piece]:

@@ -1,17 +1,20 @@
-"""Section 5 of semantics.md: the state of every piece of every slot and minute (rules 1–5, 8–11, 13, 14)."""
+"""Section 5 of semantics.md: the state of every piece of every slot and minute.
+
+Rules 6, 7 and 12 are judged in `services`, `balance` and `sizes`; here they take their part in their place.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from tests.reference.activity import Key, Minute
 from tests.reference.capacity import Device, Slot
 from tests.reference.holders import Hold
-from tests.reference.intervals import Span, common, total
-from tests.reference.world import GIB, HOUR_US, MINUTE_US, Run, World
+from tests.reference.intervals import Span, common, total, without
+from tests.reference.world import DAY_US, GIB, HOUR_US, MINUTE_US, Run, World
 
 HALF_HOUR_US = 30 * MINUTE_US
 UNDERFILLED_BELOW = Fraction(4, 10)
@@ -43,22 +46,53 @@ class HeldMinute:
     rolled: Minute
     held_us: Fraction
     first: int
+    wall_us: int
+    suspended: Fraction  # the part of it in which the run is suspended
+
+    @property
+    def covered_us(self) -> Fraction:
+        """GPU time held, not suspended, and covered by samples."""
+        return self.slot.fraction * self.held_us * self._observed
+
+    @property
+    def covered_wall_us(self) -> Fraction:
+        """The same of the wall's time, whatever share of the slot is held and whatever part of the card the slot is."""
+        return self.wall_us * self._observed
+
+    @property
+    def _observed(self) -> Fraction:
+        return (1 - self.suspended) * Fraction(self.rolled.covered_us, self.rolled.present_us)
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What rules 6, 7 and 12 found: (run, minute), (run, slot, minute), and (run, slot, day) → fit fraction."""
+
+    surplus: Set[tuple[str, int]] = frozenset()
+    unbalanced: Set[tuple[str, str, int]] = frozenset()
+    fit: Mapping[tuple[str, str, int], Fraction] = field(default_factory=dict)
 
 
 def held_minutes(
-    device: Device, slots: Mapping[Slot, Sequence[Span]], held: Sequence[Hold], minutes: Mapping[Key, Minute]
+    device: Device,
+    slots: Mapping[Slot, Sequence[Span]],
+    held: Sequence[Hold],
+    minutes: Mapping[Key, Minute],
+    suspended: Mapping[str, Fraction],
 ) -> list[HeldMinute]:
     """What each run holds of each minute of the device's slots, inside inventory and service."""
     result: list[HeldMinute] = []
     for slot in slots:
         for minute, rolled in _minutes_of_slot(device, slot, minutes):
-            by_run: dict[str, tuple[Fraction, int]] = {}
+            by_run: dict[str, tuple[Fraction, int, int]] = {}
             for start, end, shares, _ in _shares(slot, held, rolled.present):
                 for run_id, share in shares.items():
-                    us, first = by_run.get(run_id, (Fraction(0), start))
-                    by_run[run_id] = (us + share * (end - start), min(first, start))
+                    us, first, wall = by_run.get(run_id, (Fraction(0), start, 0))
+                    by_run[run_id] = (us + share * (end - start), min(first, start), wall + end - start)
             result += [
-                HeldMinute(run_id, device.gpu, slot, minute, rolled, us, first) for run_id, (us, first) in by_run.items() if us
+                HeldMinute(run_id, device.gpu, slot, minute, rolled, us, first, wall, suspended[run_id])
+                for run_id, (us, first, wall) in by_run.items()
+                if us
             ]
     return result
 
@@ -72,7 +106,7 @@ def unheld_pieces(
 ) -> Iterator[Piece]:
     """Rules 2 and 3: time or share that nobody holds, and how much of that the holders used.
 
-    `closed` tells when the node takes no new work: reason (`reserved_empty`, `draining`) → spans.
+    `closed` tells when the node takes no new work: reason (`reserved_empty`, `draining`, `stranded`) → spans, the first counts.
     """
     for slot in slots:
         for minute, rolled in _minutes_of_slot(device, slot, minutes):
@@ -85,19 +119,25 @@ def unheld_pieces(
                     split = {("unallocated", "unrequested_share"): unallocated, ("borrowed", ""): rest - unallocated}
                     parts = {key: part * (end - start) for key, part in split.items()}
                 else:
-                    parts = {("unallocated", why): rest * us for why, us in _free_time(slot, start, end, closed).items()}
+                    free = _free_time(slot, start, end, closed, is_free=not shares)
+                    parts = {("unallocated", why): rest * us for why, us in free.items()}
                 for (state, why), us in parts.items():
                     if us:
                         whole = us * slot.fraction
                         yield Piece(_hour(minute), device.gpu, slot.slot_id, NOBODY, state, why, rolled.signal, whole)
 
 
-def _free_time(slot: Slot, start: int, end: int, closed: Mapping[str, Sequence[Span]]) -> dict[str, int]:
-    """Reason → microseconds of a stretch that nobody holds."""
+def _free_time(slot: Slot, start: int, end: int, closed: Mapping[str, Sequence[Span]], is_free: bool) -> dict[str, int]:
+    """Reason → microseconds of a stretch that nobody holds; a node lacks CPU or memory only for whole free devices."""
     if slot.is_stranded:
         return {"stranded": end - start}
-    by_reason = {reason: total(common(spans, [(start, end)])) for reason, spans in closed.items()}
-    return by_reason | {"free": end - start - sum(by_reason.values())}
+    left: list[Span] = [(start, end)]
+    by_reason: dict[str, int] = {}
+    for reason, spans in closed.items():
+        if reason != "stranded" or (slot.slot_uuid is None and is_free):
+            by_reason[reason] = total(common(spans, left))
+            left = without(left, spans)
+    return by_reason | {"free": total(left)}
 
 
 def _minutes_of_slot(device: Device, slot: Slot, minutes: Mapping[Key, Minute]) -> Iterator[tuple[int, Minute]]:
@@ -125,27 +165,49 @@ def _shares(slot: Slot, held: Sequence[Hold], present: Sequence[Span]) -> Iterat
             yield start, end, {run_id: share / max(asked, 1) for run_id, share in shares.items()}, is_shared
 
 
-def run_pieces(world: World, run: Run, start: int, end: int, held: Sequence[HeldMinute]) -> Iterator[Piece]:
-    """Rules 4 to 14 for all minutes of one run, which is held from `start` to `end`."""
-    suspended = min(Fraction(1), Fraction(run.suspended_us, end - start))
+def run_pieces(world: World, run: Run, start: int, held: Sequence[HeldMinute], verdicts: Verdicts) -> Iterator[Piece]:
+    """Rules 4 to 14 for all minutes of one run, which is held from `start` on."""
     active = _active_minutes(held)
     first_active = min((minute for found in active.values() for minute in found), default=None)
     for part in held:
         rolled = part.rolled
-        left = part.held_us * (1 - suspended)
-        share_of_present = left / rolled.present_us
-        split = {("suspended", "position_unknown"): part.held_us * suspended}
-        split["unobserved", ""] = left - share_of_present * rolled.covered_us
-        split[_idle_state(world, run, part, start, first_active, active)] = share_of_present * rolled.idle_us
-        working = share_of_present * rolled.active_us
-        throttled = share_of_present * rolled.throttled_us
-        split["throttled", ""] = throttled
-        split["underfilled", ""] = (working - throttled) * _empty_part(rolled)
-        split["productive", ""] = (working - throttled) * (1 - _empty_part(rolled))
+        left = part.held_us * (1 - part.suspended)
+        covered = left * Fraction(rolled.covered_us, rolled.present_us)
+        split = {("suspended", "position_unknown"): part.held_us * part.suspended}
+        split["unobserved", ""] = left - covered
+        if (run.run_id, part.minute) in verdicts.surplus:
+            split["overprovisioned", ""] = covered
+        elif covered:
+            fit = verdicts.fit.get((run.run_id, part.slot.slot_id, part.minute // DAY_US), Fraction(1))
+            is_unbalanced = (run.run_id, part.slot.slot_id, part.minute) in verdicts.unbalanced
+            idle = _idle_state(world, run, part, start, first_active, active)
+            split |= _covered_states(rolled, covered, fit, is_unbalanced, idle)
         for (state, reason), us in split.items():
             if us:
                 whole = us * part.slot.fraction
                 yield Piece(_hour(part.minute), part.gpu, part.slot.slot_id, run.run_id, state, reason, rolled.signal, whole)
+
+
+def _covered_states(
+    rolled: Minute, covered: Fraction, fit: Fraction, is_unbalanced: bool, idle_state: tuple[str, str]
+) -> dict[tuple[str, str], Fraction]:
+    """Rules 7 to 14: how the covered part of a minute is divided."""
+    split: dict[tuple[str, str], Fraction] = {}
+    if is_unbalanced:
+        # what is left counts as active, throttled in the proportion in which the active time was
+        working = covered * rolled.mean_activity
+        split["unbalanced", ""] = covered - working
+    else:
+        working = covered * Fraction(rolled.active_us, rolled.covered_us)
+        split[idle_state] = covered - working
+    throttled = working * rolled.throttled_us / rolled.active_us if rolled.active_us else Fraction(0)
+    fitting = (working - throttled) * fit
+    empty = Fraction(0) if is_unbalanced else _empty_part(rolled, fit)
+    split["throttled", ""] = throttled
+    split["oversized", ""] = working - throttled - fitting
+    split["underfilled", ""] = fitting * empty
+    split["productive", ""] = fitting * (1 - empty)
+    return split
 
 
 def _active_minutes(held: Sequence[HeldMinute]) -> dict[str, list[int]]:
@@ -167,7 +229,7 @@ def _idle_state(
 ) -> tuple[str, str]:
     """Rules 8 to 10: the state of the idle time of one minute."""
     minute, rolled = part.minute, part.rolled
-    waiting = [(w.start, w.end) for w in world.waiting if w.job_id == run.job_id]
+    waiting = [(row.start, row.end) for row in world.usage if row.waiting > 0 and row.workload == run.workload]
     if common(waiting, [(minute, minute + MINUTE_US)]):
         return "pipeline_waiting", "waiting_requests"
     if run.kind in ("training", "batch"):
@@ -184,11 +246,12 @@ def _idle_state(
     return "idle_compute", ""
 
 
-def _empty_part(rolled: Minute) -> Fraction:
-    """Rule 13: how far the active part's mean activity is below 0.40; utilisation alone cannot tell."""
-    if rolled.signal not in ("sm_active", "graphics_engine_active") or rolled.mean_active >= UNDERFILLED_BELOW:
+def _empty_part(rolled: Minute, fit: Fraction) -> Fraction:
+    """Rule 13: how far the active part's mean activity, of the slot that fits, is below 0.40; utilisation cannot tell."""
+    activity = min(Fraction(1), rolled.mean_active / fit)
+    if rolled.signal not in ("sm_active", "graphics_engine_active") or activity >= UNDERFILLED_BELOW:
         return Fraction(0)
-    return 1 - rolled.mean_active / UNDERFILLED_BELOW
+    return 1 - activity / UNDERFILLED_BELOW
 
 
 def _hour(at: int) -> int:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 
 MICROSECOND = timedelta(microseconds=1)
@@ -52,6 +55,27 @@ class InventoryRecord:
     at: int
     index: int | None = None
     profile: str | None = None
+    model: str = "unknown"
+
+
+@dataclass(frozen=True)
+class NodeRecord:
+    """What a node has for jobs beside GPUs; `partitions`: the queues it serves."""
+
+    node: str
+    cpu_count: Fraction | None
+    memory: int | None
+    partitions: tuple[str, ...]
+    at: int
+
+
+@dataclass(frozen=True)
+class WorkloadRule:
+    workload: str
+    kind: str | None
+    latency_target: Fraction | None
+    min_replicas: int | None
+    capacity: Fraction | None  # work per second of one replica
 
 
 @dataclass(frozen=True)
@@ -79,6 +103,12 @@ class Run:
     namespace: str = ""
     name: str = ""
     is_known_by_name: bool = False
+    queue: str = ""
+    cpu_count: Fraction | None = None
+    memory: int | None = None
+    replica_group: str = ""
+    workload: str = ""  # with its namespace: a service, where the kind is inference
+    rule: WorkloadRule | None = None
 
 
 @dataclass(frozen=True)
@@ -108,12 +138,21 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """An interval in which requests waited before a server of the run `job_id`'s service."""
+class Usage:
+    """What a server of a service did over an interval; `tokens`: output and a quarter of the uncached prompt."""
 
+    workload: str
     job_id: str
+    server: str
     start: int
     end: int
+    requests: Fraction
+    tokens: Fraction | None
+    waiting: float
+    kv_use: Fraction | None
+    kv_pool: int | None
+    latencies: tuple[tuple[float, float], ...]  # (upper bound in seconds, requests up to it), the last one infinite
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,7 +164,8 @@ class World:
     runs: Sequence[Run]
     run_gpus: Sequence[RunGpu]
     processes: Sequence[Process]
-    waiting: Sequence[Waiting]
+    usage: Sequence[Usage]
+    nodes: Sequence[NodeRecord]
     scheduler_through: int | None
     telemetry_through: int | None
 
@@ -148,16 +188,19 @@ def make_world(cluster: str, tables: Mapping[str, Sequence[Row]]) -> World:
         (r.job_id, r.node, r.gpu, r.slot, r.index, r.profile, r.start): r for r in map(_run_gpu, tables.get("run_gpus", ()))
     }
     through = {name: _last_instant(rows) for name, rows in tables.items()}
-    serving = {row["job_id"] for row in tables.get("inference_usage", ()) if row.get("job_id")}
+    runs = _of_kind(_attempts(_run(cluster, row, tables.get("workload_rules", ())) for row in tables.get("runs", ())), tables)
     return World(
         cluster,
         sorted(samples.values(), key=lambda s: (s.gpu, s.slot or "", s.source, s.start)),
         sorted(inventory.values(), key=lambda r: (r.gpu, r.at, r.slot or "")),
         sorted(states.values(), key=lambda s: (s.node, s.start, s.state)),
-        _attempts(_run(cluster, row, row["job_id"] in serving) for row in tables.get("runs", ())),
+        runs,
         list(run_gpus.values()),
         [_process(row) for row in tables.get("gpu_processes", ())],
-        [_waiting(row) for row in tables.get("inference_usage", ()) if float(row.get("waiting_requests") or 0) > 0],
+        list(
+            {(u.server, u.start, u.model): u for u in (_usage(row, runs) for row in tables.get("inference_usage", ()))}.values()
+        ),
+        sorted((_node(row) for row in tables.get("nodes", ())), key=lambda node: node.at),
         _latest(through.get(name) for name in ("runs", "run_gpus", "nodes", "node_states")),
         _latest(through.get(name) for name in ("gpu_samples", "gpu_processes", "gpu_inventory", "node_samples")),
     )
@@ -228,6 +271,17 @@ def _inventory(row: Row) -> InventoryRecord:
         at=instant(row["seen_at"]),
         index=_whole(row.get("gpu_index")),
         profile=row.get("mig_profile") or None,
+        model=row.get("gpu_model") or "unknown",
+    )
+
+
+def _node(row: Row) -> NodeRecord:
+    return NodeRecord(
+        node=row["node"],
+        cpu_count=_exact(row.get("cpu_count")),
+        memory=_whole(row.get("memory_bytes")),
+        partitions=tuple(name.strip() for name in (row.get("partitions") or "").split(",") if name.strip()),
+        at=instant(row["seen_at"]),
     )
 
 
@@ -235,11 +289,13 @@ def _node_state(row: Row) -> NodeState:
     return NodeState(row["node"], row["state"], instant(row["started_at"]), _instant_or_none(row.get("ended_at")))
 
 
-def _run(cluster: str, row: Row, is_serving: bool) -> Run:
+def _run(cluster: str, row: Row, rules: Sequence[Row]) -> Run:
     start = _instant_or_none(row.get("started_at"))
     run_id = f"{cluster}/{row['job_id']}"
     if row["scheduler"] != "kubernetes" and start is not None:
         run_id += f"@{stamp(start)}"
+    namespace = row.get("namespace") or "-"
+    rule = _rule(cluster, namespace, row, rules)
     return Run(
         run_id=run_id,
         job_id=row["job_id"],
@@ -252,10 +308,52 @@ def _run(cluster: str, row: Row, is_serving: bool) -> Run:
         share=_reading(row.get("share_ratio")),
         nodes=tuple(name for name in (row.get("node_list") or "").split(",") if name),
         suspended_us=round(float(row.get("suspended_seconds") or 0) * SECOND_US),
-        kind="inference" if is_serving else _kind(row),
-        namespace=row.get("namespace") or "-",
+        kind=_kind(row),
+        namespace=namespace,
         name=row["name"],
+        queue=row.get("queue") or "",
+        cpu_count=_exact(row.get("cpu_count")),
+        memory=_whole(row.get("memory_bytes")),
+        replica_group=row.get("replica_group") or "",
+        workload=f"{namespace}/{rule.workload if rule else _workload(row)}",
+        rule=rule,
     )
+
+
+def _workload(row: Row) -> str:
+    """Section 3: by labels, else by name with each run of digits written #."""
+    label = json.loads(row.get("labels") or "{}").get("app.kubernetes.io/name")
+    return row.get("owner_name") or label or re.sub(r"\d+", "#", row["name"]) or "unknown"
+
+
+def _rule(cluster: str, namespace: str, row: Row, rules: Sequence[Row]) -> WorkloadRule | None:
+    """Section 3: rules are tried by rising priority, the regex searched in the name, those in force on the run's first day."""
+    day = (row.get("started_at") or row.get("submitted_at") or row["observed_at"])[:10]
+    for rule in sorted(rules, key=lambda rule: int(rule["priority"])):
+        if (
+            rule.get("cluster") in (None, "", cluster)
+            and rule.get("namespace") in (None, "", namespace)
+            and re.search(rule.get("name_regex") or "", row["name"])
+            and (rule.get("valid_from") or "")[:10] <= day < ((rule.get("valid_to") or "9")[:10])
+        ):
+            return WorkloadRule(
+                workload=rule["workload"],
+                kind=rule.get("kind") or None,
+                latency_target=_exact(rule.get("latency_target_p95_seconds")),
+                min_replicas=_whole(rule.get("min_replicas")),
+                capacity=_exact(rule.get("replica_capacity_per_second")),
+            )
+    return None
+
+
+def _of_kind(runs: Sequence[Run], tables: Mapping[str, Sequence[Row]]) -> list[Run]:
+    """A workload of which inference telemetry is known is inference, unless a rule says what it is."""
+    rows = tables.get("inference_usage", ())
+    jobs = {row.get("job_id") for row in rows if row.get("job_id")}
+    serving = {f"{row.get('namespace') or '-'}/{row['workload']}" for row in rows if row.get("workload")}
+    serving |= {run.workload for run in runs if run.job_id in jobs}
+    kinds = {run.run_id: "inference" if run.workload in serving else run.kind for run in runs}
+    return [replace(run, kind=(run.rule.kind if run.rule else None) or kinds[run.run_id]) for run in runs]
 
 
 def _kind(row: Row) -> str:
@@ -290,9 +388,38 @@ def _process(row: Row) -> Process:
     return Process(row["gpu_uuid"], row.get("slot_uuid") or None, row["node"], instant(row["seen_at"]), job)
 
 
-def _waiting(row: Row) -> Waiting:
+def _usage(row: Row, runs: Sequence[Run]) -> Usage:
+    """Section 8: a row belongs to the workload of its job, else of its workload and namespace, else of its server."""
     start = instant(row["interval_start_at"])
-    return Waiting(row.get("job_id") or "", start, start + int(row["interval_ms"]) * 1000)
+    of_job = [run.workload for run in runs if row.get("job_id") and run.job_id == row["job_id"]]
+    named = [f"{row.get('namespace') or '-'}/{row['workload']}"] if row.get("workload") else []
+    of_server = [run.workload for run in runs if run.name == re.sub(r":\d+$", "", row["server"])]
+    histogram = json.loads(row.get("latency_histogram") or "[]")
+    return Usage(
+        workload=(of_job + named + of_server + [f"{row.get('namespace') or '-'}/{row['server']}"])[0],
+        job_id=row.get("job_id") or "",
+        server=row["server"],
+        start=start,
+        end=start + int(row["interval_ms"]) * 1000,
+        requests=_exact(row["request_count"]) or Fraction(0),
+        tokens=_tokens(row),
+        waiting=float(row.get("waiting_requests") or 0),
+        kv_use=_exact(row.get("kv_cache_usage_ratio")),
+        kv_pool=_whole(row.get("kv_cache_total_bytes")),
+        latencies=tuple(sorted((float(bucket["le_seconds"]), float(bucket["count"])) for bucket in histogram)),
+        model="/".join((row["model"], row.get("adapter") or "")),
+    )
+
+
+def _tokens(row: Row) -> Fraction | None:
+    """Rule 6: output tokens + uncached prompt tokens / 4; nothing where the row tells of neither."""
+    output, prompt = _exact(row.get("output_tokens")), _exact(row.get("prompt_tokens"))
+    if output is None and prompt is None:
+        return None
+    uncached = prompt or Fraction(0)
+    if (row.get("prompt_includes_cached") or "true").lower() == "true":
+        uncached -= _exact(row.get("cached_prompt_tokens")) or Fraction(0)
+    return (output or Fraction(0)) + uncached / 4
 
 
 def _last_instant(rows: Sequence[Row]) -> int | None:
@@ -317,6 +444,10 @@ def _reading(text: str | None) -> float | None:
     except ValueError:
         return None
     return None if math.isnan(value) or value < 0 or value >= 140737488355328.0 else value
+
+
+def _exact(text: str | None) -> Fraction | None:
+    return Fraction(text) if text else None
 
 
 def _whole(text: str | None) -> int | None:
