@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tests.reference.fleet_evidence import add_evidence
+from tests.reference.fleet_services import add_services
 from tests.reference.world import MINUTE_US, SECOND_US, instant, stamp
 
 Tables = dict[str, list[dict[str, str]]]
@@ -69,6 +70,7 @@ def make_fleet(seed: int) -> Fleet:
     for node in nodes:
         _runs(dice, fleet, node, [card for card in cards if card.node == node], end)
     add_evidence(fleet, cards, BASE, end, seed)
+    add_services(fleet, BASE, end, seed)
     _close(dice, fleet, end)
     return fleet
 

@@ -91,7 +91,8 @@ def pieces(world: World) -> list[Piece]:
         closed = {
             "reserved_empty": node_spans(world, device, "reserved"),
             "draining": node_spans(world, device, "draining"),
-            "stranded": lacking.get(device.node, []),
+            # a drained node that still serves a holder takes no job that it could lack anything for
+            "stranded": without(lacking.get(device.node, []), node_spans(world, device, "drained")),
         }
         result += unheld_pieces(device, slots, mine, minutes, closed)
         parts += held_minutes(device, slots, mine, minutes, suspended)

@@ -119,7 +119,7 @@ def unheld_pieces(
                     split = {("unallocated", "unrequested_share"): unallocated, ("borrowed", ""): rest - unallocated}
                     parts = {key: part * (end - start) for key, part in split.items()}
                 else:
-                    free = _free_time(slot, start, end, closed, is_free=not shares)
+                    free = _free_time(slot, start, end, closed)
                     parts = {("unallocated", why): rest * us for why, us in free.items()}
                 for (state, why), us in parts.items():
                     if us:
@@ -127,16 +127,15 @@ def unheld_pieces(
                         yield Piece(_hour(minute), device.gpu, slot.slot_id, NOBODY, state, why, rolled.signal, whole)
 
 
-def _free_time(slot: Slot, start: int, end: int, closed: Mapping[str, Sequence[Span]], is_free: bool) -> dict[str, int]:
-    """Reason → microseconds of a stretch that nobody holds; a node lacks CPU or memory only for whole free devices."""
+def _free_time(slot: Slot, start: int, end: int, closed: Mapping[str, Sequence[Span]]) -> dict[str, int]:
+    """Reason → microseconds of a stretch that nobody holds."""
     if slot.is_stranded:
         return {"stranded": end - start}
     left: list[Span] = [(start, end)]
     by_reason: dict[str, int] = {}
     for reason, spans in closed.items():
-        if reason != "stranded" or (slot.slot_uuid is None and is_free):
-            by_reason[reason] = total(common(spans, left))
-            left = without(left, spans)
+        by_reason[reason] = total(common(spans, left))
+        left = without(left, spans)
     return by_reason | {"free": total(left)}
 
 

@@ -4,6 +4,7 @@ Readings taken where the page leaves two:
 
 - a run that does not say how many CPUs it has adds nothing to the node's;
 - CPUs per GPU are those the job asked for over its GPUs, also where it asked for a share of one;
+- a node that names no partition serves every one of its cluster, and a run without a partition may have asked for any node;
 - of several partitions, those without a usual size that day do not count; where none has one the GPU is free;
 - a size known by half is tested by half.
 """
@@ -34,7 +35,8 @@ def stranded_spans(world: World, node: str, held: Mapping[str, Span], usual: Map
         here = [run for run in mine if held[run.run_id][0] <= start and end <= held[run.run_id][1]]
         cpu = sum(((run.cpu_count or Fraction(0)) / len(run.nodes) for run in here), Fraction(0))
         memory = sum((Fraction(run.memory or 0, len(run.nodes)) for run in here), Fraction(0))
-        sizes = [usual[name, start // DAY_US] for name in record.partitions if (name, start // DAY_US) in usual]
+        serves = {*record.partitions, ""} if record.partitions else {name for name, _ in usual}
+        sizes = [usual[name, start // DAY_US] for name in serves if (name, start // DAY_US) in usual]
         verdicts = [_lacks(record, cpu, memory, size) for size in sizes]
         if any(verdict is not None for verdict in verdicts) and all(verdict is not False for verdict in verdicts):
             result.append((start, end))
@@ -54,7 +56,7 @@ def usual_sizes(world: World, holding: Iterable[tuple[str, int]]) -> dict[tuple[
     found: dict[tuple[str, int], tuple[list[Fraction], list[Fraction]]] = {}
     for run_id, day in sorted(set(holding)):
         run = runs[run_id]
-        if run.gpu_count and run.queue:
+        if run.gpu_count:
             cpus, memories = found.setdefault((run.queue, day), ([], []))
             if run.cpu_count is not None:
                 cpus.append(run.cpu_count / Fraction(run.gpu_count))
