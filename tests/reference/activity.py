@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 
 from tests.reference.capacity import Device, Slot
 from tests.reference.intervals import Span, common, total
@@ -148,14 +149,20 @@ def _minute(present: tuple[Span, ...], choice: _Choice, device: Device, slot: Sl
         covered_us=covered,
         idle_us=covered - active_us,
         active_us=active_us,
-        mean_activity=sum((Fraction(s.activity or 0) * us for s, us in readings), Fraction(0)) / (covered or 1),
-        mean_active=sum((Fraction(s.activity or 0) * us for s, us in active), Fraction(0)) / (active_us or 1),
+        mean_activity=sum((_exact(s.activity) * us for s, us in readings), Fraction(0)) / (covered or 1),
+        mean_active=sum((_exact(s.activity) * us for s, us in active), Fraction(0)) / (active_us or 1),
         throttled_us=sum((_throttled_part(sample) * us for sample, us in active), Fraction(0)),
         memory=Fraction(sum((s.memory or 0) * us for s, us in with_memory), sum(us for _, us in with_memory))
         if with_memory
         else None,
         memory_total=max(totals) if totals else int(device.memory_total * slot.fraction) if device.memory_total else None,
     )
+
+
+@cache
+def _exact(activity: float | None) -> Fraction:
+    """The decimal fraction that was read, so that 0.2 is no more than 0.20."""
+    return Fraction(str(activity or 0))
 
 
 def _throttled_part(sample: Sample) -> Fraction:

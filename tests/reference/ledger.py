@@ -90,9 +90,9 @@ def pieces(world: World) -> list[Piece]:
         slots = slot_spans(device, in_service[gpu])
         closed = {
             "reserved_empty": node_spans(world, device, "reserved"),
-            "draining": node_spans(world, device, "draining"),
-            # a drained node that still serves a holder takes no job that it could lack anything for
-            "stranded": without(lacking.get(device.node, []), node_spans(world, device, "drained")),
+            # a drained node that still serves a holder takes nothing new either
+            "draining": node_spans(world, device, "draining", "drained"),
+            "stranded": lacking.get(device.node, []),
         }
         result += unheld_pieces(device, slots, mine, minutes, closed)
         parts += held_minutes(device, slots, mine, minutes, suspended)

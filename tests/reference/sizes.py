@@ -78,7 +78,7 @@ def kv_unused_bytes(world: World, held: Sequence[HeldMinute]) -> dict[RunDay, Fr
         if run.kind != "inference":
             continue
         for day in sorted({day for run_id, day in slots if run_id == run.run_id}):
-            rows = [row for row in world.usage if row.job_id == run.job_id and row.start // DAY_US == day]
+            rows = [row for row in world.usage if row.is_of(run) and row.start // DAY_US == day]
             unused: Fraction | None = Fraction(0) if rows else None
             for server in sorted({row.server for row in rows}):
                 pools = [row.kv_pool for row in rows if row.server == server and row.kv_pool is not None]

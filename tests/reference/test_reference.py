@@ -52,7 +52,10 @@ def test_the_reference_gets_what_was_worked_by_hand(scenario: Scenario) -> None:
                 "signal_source": row.signal,
             }
             have[tuple(_cell(named, key) for key in keys)] += row.microseconds
-    assert have == want
+    # hours are worked by hand to nine decimals
+    tolerance = 0 if "gpu_microseconds" in expected[0] else 4
+    differing = {key: (want[key], have[key]) for key in want.keys() | have.keys() if abs(want[key] - have[key]) > tolerance}
+    assert not differing
 
 
 @pytest.mark.parametrize("seed", range(6))

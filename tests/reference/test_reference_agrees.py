@@ -22,7 +22,10 @@ SEEDS = range(int(os.environ.get("GPU_NET_FLEETS", "24")))
 #: rounding: the exact parts may be a whole number of microseconds that a double misses by a hair
 TOLERANCE_US = 2
 
-Key = tuple[str, str, str, str]
+#: states whose reasons the reference does not look into
+WITHOUT_REASON = {"unobserved", "out_of_service"}
+
+Key = tuple[str, str, str, str, str]
 
 
 @pytest.fixture(scope="session")
@@ -72,20 +75,21 @@ def test_the_ledger_of_a_random_fleet_is_the_references(published: duckdb.DuckDB
 
 
 def compare(connection: duckdb.DuckDBPyConnection, seed: int) -> list[str]:
-    """One line per (hour, device, run, state) that differs, and per device and hour whose sum does."""
+    """One line per (hour, device, run, state, reason) that differs, and per device and hour whose sum does."""
     fleet = make_fleet(seed)
     want: Counter[Key] = Counter()
     rows: Counter[Key] = Counter()
     for row in ledger(make_world(fleet.cluster, fleet.tables())):
-        key = (stamp(row.hour), row.gpu, row.run_id, row.state)
+        key = _key(stamp(row.hour), row.gpu, row.run_id, row.state, row.reason)
         want[key] += row.microseconds
         rows[key] += 1
     have: Counter[Key] = Counter()
-    for hour, gpu, run, state, us in connection.execute(
-        "select hour_start_at, gpu_id, run_id, state, gpu_microseconds from main.fct_gpu_ledger_hourly where cluster = ?",
+    for hour, *names, us in connection.execute(
+        "select hour_start_at, gpu_id, run_id, state, state_reason, gpu_microseconds from main.fct_gpu_ledger_hourly"
+        " where cluster = ?",
         [fleet.cluster],
     ).fetchall():
-        have[hour.isoformat() + "Z", gpu, run, state] += us
+        have[_key(hour.isoformat() + "Z", *names)] += us
     lines = [
         f"{' '.join(key)}: reference {want[key]}, published {have[key]}"
         for key in sorted(want.keys() | have.keys())
@@ -98,10 +102,14 @@ def compare(connection: duckdb.DuckDBPyConnection, seed: int) -> list[str]:
     ]
 
 
+def _key(hour: str, gpu: str, run: str, state: str, reason: str) -> Key:
+    return hour, gpu, run, state, "" if state in WITHOUT_REASON else reason
+
+
 def _sums(want: Counter[Key], have: Counter[Key]) -> list[tuple[tuple[str, str], int, int]]:
     def by_hour(counted: Counter[Key]) -> Counter[tuple[str, str]]:
         result: Counter[tuple[str, str]] = Counter()
-        for (hour, gpu, _, _), us in counted.items():
+        for (hour, gpu, *_), us in counted.items():
             result[hour, gpu] += us
         return result
 

@@ -154,6 +154,10 @@ class Usage:
     latencies: tuple[tuple[float, float], ...]  # (upper bound in seconds, requests up to it), the last one infinite
     model: str = ""
 
+    def is_of(self, run: Run) -> bool:
+        """Whether the server is the run's: by its job, else the server is named like the run."""
+        return self.job_id == run.job_id if self.job_id else _without_port(self.server) == run.name
+
 
 @dataclass(frozen=True)
 class World:
@@ -393,7 +397,7 @@ def _usage(row: Row, runs: Sequence[Run]) -> Usage:
     start = instant(row["interval_start_at"])
     of_job = [run.workload for run in runs if row.get("job_id") and run.job_id == row["job_id"]]
     named = [f"{row.get('namespace') or '-'}/{row['workload']}"] if row.get("workload") else []
-    of_server = [run.workload for run in runs if run.name == re.sub(r":\d+$", "", row["server"])]
+    of_server = [run.workload for run in runs if run.name == _without_port(row["server"])]
     histogram = json.loads(row.get("latency_histogram") or "[]")
     return Usage(
         workload=(of_job + named + of_server + [f"{row.get('namespace') or '-'}/{row['server']}"])[0],
@@ -409,6 +413,10 @@ def _usage(row: Row, runs: Sequence[Run]) -> Usage:
         latencies=tuple(sorted((float(bucket["le_seconds"]), float(bucket["count"])) for bucket in histogram)),
         model="/".join((row["model"], row.get("adapter") or "")),
     )
+
+
+def _without_port(server: str) -> str:
+    return re.sub(r":\d+$", "", server)
 
 
 def _tokens(row: Row) -> Fraction | None:

@@ -9,16 +9,40 @@ runs as (
 
 ),
 
+-- a run that the scheduler never closed is over where the next holder of its devices begins
+runaways as (
+
+    select
+        run_id,
+        max(ended_at) as ended_at
+
+    from {{ ref('int_holds_exact') }}
+    where flag = 'runaway'
+    group by run_id
+
+),
+
+holding_runs as (
+
+    select
+        runs.*,
+        least(runs.held_until_at, coalesce(runaways.ended_at, runs.held_until_at)) as holds_until_at
+
+    from runs
+    left join runaways on runs.run_id = runaways.run_id
+
+),
+
 run_days as (
 
     select
         cluster,
         queue,
-        cast({{ each_touched('day', 'held_from_at', 'held_until_at') }} as date) as usage_date,
+        cast({{ each_touched('day', 'held_from_at', 'holds_until_at') }} as date) as usage_date,
         cast(cpu_count as double) / gpu_count as cpus_per_gpu,
         cast(memory_bytes as double) / gpu_count as memory_bytes_per_gpu
 
-    from runs
+    from holding_runs
 
 ),
 
