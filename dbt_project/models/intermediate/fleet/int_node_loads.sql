@@ -16,19 +16,6 @@ claims as (
 
 ),
 
--- a run that the scheduler never closed is over where the next holder of its devices begins
-runaways as (
-
-    select
-        run_id,
-        max(ended_at) as ended_at
-
-    from {{ ref('int_holds_exact') }}
-    where flag = 'runaway'
-    group by run_id
-
-),
-
 nodes as (
 
     select * from {{ ref('stg_landing__nodes') }}
@@ -109,14 +96,13 @@ spread as (
         counted.node,
         runs.run_id,
         runs.held_from_at as started_at,
-        least(runs.held_until_at, coalesce(runaways.ended_at, runs.held_until_at)) as ended_at,
+        runs.held_until_at as ended_at,
         cast(runs.cpu_count as double) / counted.node_count as cpu_count,
         cast(runs.memory_bytes as double) / counted.node_count as memory_bytes
 
     from counted
     inner join runs on counted.run_id = runs.run_id
     inner join gpu_nodes on runs.cluster = gpu_nodes.cluster and counted.node = gpu_nodes.node
-    left join runaways on runs.run_id = runaways.run_id
 
 )
 

@@ -16,13 +16,37 @@ usual_jobs as (
 
 ),
 
+-- a run that the scheduler never closed is over where the next holder of its devices begins
+runaways as (
+
+    select
+        run_id,
+        max(ended_at) as ended_at
+
+    from {{ ref('int_holds_exact') }}
+    where flag = 'runaway'
+    group by run_id
+
+),
+
+known_loads as (
+
+    select
+        node_loads.* exclude (ended_at),
+        least(node_loads.ended_at, coalesce(runaways.ended_at, node_loads.ended_at)) as ended_at
+
+    from {{ ref('int_node_loads') }} as node_loads
+    left join runaways on node_loads.run_id = runaways.run_id
+
+),
+
 loads as (
 
     select
-        node_loads.*,
+        known_loads.*,
         {{ each_touched('day', 'started_at', 'ended_at') }} as day_start_at
 
-    from {{ ref('int_node_loads') }} as node_loads
+    from known_loads
 
 ),
 
