@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from expectations.rules import Table, key, no_rows
+from expectations.rules import Table, key
 from expectations.suites import audits
 
 if TYPE_CHECKING:
@@ -16,11 +16,7 @@ def expectations(table: Table) -> list[Expectation]:
         "A device has slots of more or less than itself, so that its capacity is wrong: look at its partitioning "
         "in dim_gpu_history and in gpu_inventory."
     )
-    not_audited = """
-        select distinct ledger.usage_date, ledger.cluster from main.fct_gpu_ledger_hourly as ledger
-        anti join {batch} as audits on ledger.usage_date = audits.usage_date and ledger.cluster = audits.cluster"""
     return [
         *audits.expectations(table, failure),
         *key("usage_date", "cluster"),
-        no_rows("every_ledger_day_audited", not_audited, audits.NOT_AUDITED),
     ]

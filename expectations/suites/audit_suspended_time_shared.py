@@ -18,7 +18,8 @@ def expectations(table: Table) -> list[Expectation]:
     )
     not_audited = """
         select distinct ledger.usage_date, ledger.cluster from main.fct_gpu_ledger_hourly as ledger
-        anti join {batch} as audits on ledger.usage_date = audits.usage_date and ledger.cluster = audits.cluster"""
+        anti join {batch} as audits on ledger.usage_date = audits.usage_date and ledger.cluster = audits.cluster
+        where ledger.run_id <> 'unallocated'"""
     return [
         *audits.expectations(table, failure),
         *key("usage_date", "cluster"),

@@ -6,14 +6,17 @@
 
 {{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
 
-{% set placeholder_namespaces = "'" ~ var('placeholder_namespaces') | join("', '") ~ "'" %}
-
 with
 
 runs as (
 
-    select * from {{ ref('int_runs') }}
-    where held_from_at < held_until_at
+    select
+        runs.*,
+        coalesce(named.is_placeholder, false) as is_placeholder
+
+    from {{ ref('int_runs') }} as runs
+    left join {{ ref('int_runs_named') }} as named on runs.run_id = named.run_id
+    where runs.held_from_at < runs.held_until_at
 
 ),
 
@@ -247,7 +250,7 @@ allocated as (
         gpu_count * {{ microseconds_between(
             'greatest(held_from_at, day_start_at)', 'least(held_until_at, day_start_at + interval 1 day)'
         ) }} as allocated_us,
-        gpu_count > 0 and flag = '' and namespace not in ({{ placeholder_namespaces }}) as is_told
+        gpu_count > 0 and flag = '' and not is_placeholder as is_told
 
     from run_days
     where {{ in_touched_days('cast(day_start_at as date)') }}
