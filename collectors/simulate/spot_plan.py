@@ -6,7 +6,7 @@ The first node is on demand and stays. A node that was away comes back with its 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from collectors.simulate import noise
@@ -16,13 +16,24 @@ from collectors.simulate.plan import ABSENT, LOST, TRAINING_KIND, Run, Trouble, 
 from collectors.simulate.serving_plan import pod_suffix, pod_uid
 from collectors.simulate.window import Window
 
-#: (job, activity, startup, pause every, pause of it): checkpoints, or a data loader that does not keep up
+#: (job, activity, memory in MiB, startup, pause every, pause of it): checkpoints, or a data loader that does not keep up
 JOBS = (
-    ("pretrain-moe", 0.86, (10, 25), (58, 75), (4, 7)),
-    ("finetune-assistant", 0.78, (4, 12), (40, 60), (2, 4)),
-    ("pretrain-video", 0.64, (15, 28), (18, 24), (7, 10)),
+    ("pretrain-moe", 0.86, 60_000, (10, 25), (58, 75), (4, 7)),
+    ("finetune-assistant", 0.78, 60_000, (4, 12), (40, 60), (2, 4)),
+    ("pretrain-video", 0.64, 60_000, (15, 28), (18, 24), (7, 10)),
+    # small enough for two slices of seven
+    ("finetune-adapter", 0.15, 6_000, (3, 9), (50, 70), (2, 4)),
 )
-TEAMS = {"pretrain-moe": "foundation", "finetune-assistant": "assistant", "pretrain-video": "foundation"}
+#: how often each is taken up
+ODDS = (4, 3, 3, 2)
+TEAMS = {
+    "pretrain-moe": "foundation",
+    "finetune-assistant": "assistant",
+    "pretrain-video": "foundation",
+    "finetune-adapter": "assistant",
+}
+#: of a job on several cards the last has experts that little is routed to: it waits for the others
+UNEVEN, UNEVEN_LEVEL = "pretrain-moe", 0.14
 #: a hole shorter than this would count as a silent collector's, were the others silent too (semantics 2)
 SHORTEST_HOLE = 30
 
@@ -85,7 +96,7 @@ def _train(
     part: SpotPart, node: Node, start: int, end: int, losses: list[Trouble], window: Window, seed: int, chance: random.Random
 ) -> None:
     """Jobs of one pod that take what cards the node has, until they are done, a card is lost or the node is taken away."""
-    job = chance.choice(JOBS)
+    (job,) = chance.choices(JOBS, ODDS)
     now = start + chance.randint(2, 9)
     while now < end - 5:
         broken = [loss for loss in losses if loss.start <= now < loss.end]
@@ -95,11 +106,11 @@ def _train(
             now = max(loss.end for loss in broken) + 3
             continue
         if chance.random() < 0.3:
-            job = chance.choice(JOBS)
-        name, level, startup, every, pause = job
+            (job,) = chance.choices(JOBS, ODDS)
+        name, level, memory_mib, startup, every, pause = job
         until = min(now + chance.randint(180, 900), end, coming)
         load = Training(
-            level, 60_000 + 1_000 * chance.randrange(12),
+            level, memory_mib + 1_000 * chance.randrange(12),
             chance.randint(*startup), chance.randint(*every), chance.randint(*pause),
             # one of four hangs for longer than a stall may last
             still=(120, 165) if chance.random() < 0.25 else (0, 0),
@@ -127,7 +138,8 @@ def _train(
                 labels={"team": TEAMS[name], "application": name.split("-", 1)[1]},
             )
         )
-        part.uses += [Use(slot.number, now, min(until, window.minutes), load) for slot in slots]
+        last = replace(load, level=UNEVEN_LEVEL) if name == UNEVEN and len(slots) > 1 else load
+        part.uses += [Use(slot.number, now, min(until, window.minutes), last if slot is slots[-1] else load) for slot in slots]
         step = now + load.startup + load.every
         while step < min(until, window.minutes):
             part.checkpoints.append((uid, step))

@@ -13,22 +13,28 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from collectors.simulate.hardware import ALDER, CARD_SLICES, Node
+from collectors.simulate.hardware import A100, ALDER, CARD_SLICES, H100, Node
 from collectors.simulate.painting import OUT_OF_SERVICE, STATES, Painting, paint
 from collectors.simulate.plan import DRAINING, INFERENCE_KIND, PIPELINED, RESERVED, Plan, Run
 
 MINUTE_US = 60e6
 GIB = 1 << 30
-#: semantics 5: the thresholds of rules 8, 9, 11 and 13
+#: semantics 5: the thresholds of rules 7, 8, 9, 11, 12 and 13
+QUIET_BELOW, BUSY_FROM, UNBALANCED_MINUTES = 0.30, 0.80, 15
+OVERSIZED_UP_TO, OVERSIZED_MINUTES, MEMORY_HEADROOM, FULLEST = 0.20, 60, 1.1, 0.8
 STARTUP_MINUTES = STALL_MINUTES = 30
 RESERVED_RATIO = 0.10
 THROTTLING_BITS = 0x8 | 0x20 | 0x40 | 0x80
 UNDERFILLED_BELOW = 0.40
+#: the profiles of a card that can be split, the smallest first: compute slices of seven, memory slices of eight
+SMALLER = ((1, 1), (1, 2), (2, 2), (3, 4), (4, 4))
+SPLITTABLE = (A100, H100)
 NOBODY = "unallocated"
 #: a minute that no run of integers reaches
 NEVER = 1 << 40
 
 Numbers = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 #: (workload id, state, reason)
 Part = tuple[str, str, str]
 
@@ -57,9 +63,9 @@ class _Seen:
     is_frozen: npt.NDArray[np.bool_]
     is_active: npt.NDArray[np.bool_]
     activity: Numbers
+    memory_mib: npt.NDArray[np.int64]
     holds_memory: npt.NDArray[np.bool_]
     throttled: Numbers
-    underfilled: Numbers
 
 
 def split_node(plan: Plan, node: Node) -> Mapping[Part, Numbers]:
@@ -103,9 +109,9 @@ def _look(node: Node, painting: Painting) -> _Seen:
         is_frozen=painting.is_frozen,
         is_active=is_covered & (painting.activity > 0),
         activity=activity,
+        memory_mib=painting.memory_mib,
         holds_memory=memory >= np.maximum(RESERVED_RATIO * totals, GIB),
         throttled=np.where(is_throttled, 1.0 - painting.clock_mhz / node.model.clock_mhz, 0.0),
-        underfilled=np.maximum(0.0, 1.0 - activity / UNDERFILLED_BELOW),
     )
 
 
@@ -142,27 +148,80 @@ def _split_run(split: Split, plan: Plan, node: Node, run: Run, seen: _Seen, shar
     actives = {row: seen.is_active[row, start:until] & (share > 0) for row, share in shares}
     first_active = min((start + int(found.argmax()) for found in actives.values() if found.any()), default=NEVER)
     is_waiting = _waiting(plan, run, minutes)
+    watched = {row: seen.is_covered[row, start:until] & seen.in_service[row, start:until] & (share > 0) for row, share in shares}
+    unbalanced = _unbalanced(seen, slice(start, until), watched)
+    fits = _fits(split, node, run, seen, suspended, watched)
     for row, share in shares:
         here = slice(start, until)
         us = MINUTE_US * node.slots[row].fraction * share * seen.in_service[row, here]
         rest = us * (1.0 - suspended)
-        covered, active = seen.is_covered[row, here], actives[row]
-        idle = covered & ~active & (share > 0)
-        working = rest * active
-        throttled = working * seen.throttled[row, here]
-        underfilled = (working - throttled) * seen.underfilled[row, here]
+        covered, active, activity = seen.is_covered[row, here], actives[row], seen.activity[row, here]
+        waits, fit = unbalanced[row], fits[row]
+        idle = covered & ~active & (share > 0) & ~waits
+        # of a card that waits for a busier one only what it did counts as active, and is none too full
+        working = rest * np.where(waits, activity, active)
+        throttled = np.where(active, working * seen.throttled[row, here], 0.0)
+        carried = (working - throttled) * fit
+        underfilled = np.where(waits, 0.0, carried * np.maximum(0.0, 1.0 - np.minimum(1.0, activity / fit) / UNDERFILLED_BELOW))
         parts = {
             ("suspended", "position_unknown"): us * suspended,
             ("unobserved", "stale"): rest * (~covered & seen.is_frozen[row, here]),
             ("unobserved", "gap"): rest * (~covered & ~seen.is_frozen[row, here]),
+            ("unbalanced", ""): rest * waits * (1.0 - activity),
             ("throttled", ""): throttled,
+            ("oversized", ""): (working - throttled) * (1.0 - fit),
             ("underfilled", ""): underfilled,
-            ("productive", ""): working - throttled - underfilled,
+            ("productive", ""): carried - underfilled,
         }
         for reasons, is_so in _idle_states(run, minutes, idle, active, first_active, is_waiting, seen.holds_memory[row, here]):
             parts[reasons] = rest * is_so
         for (state, reason), amount in parts.items():
             split.add((run.workload_id, state, reason), amount, start)
+
+
+def _unbalanced(seen: _Seen, here: slice, watched: Mapping[int, Flags]) -> dict[int, Flags]:
+    """Rule 7: stretches in which a card is quiet while another one of the run is busy.
+
+    Cards of a service are never busy enough for that (`MOST_SERVING`), so that a run's own cards are all its siblings.
+    """
+    busy = {row: flags & (seen.activity[row, here] >= BUSY_FROM) for row, flags in watched.items()}
+    any_busy = np.any(list(busy.values()), axis=0)
+    found: dict[int, Flags] = {}
+    for row, flags in watched.items():
+        quiet = flags & (seen.activity[row, here] < QUIET_BELOW) & any_busy
+        places = np.flatnonzero(np.diff(np.concatenate([[0], quiet.astype(np.int8), [0]])))
+        for first, last in zip(places[::2], places[1::2], strict=True):
+            quiet[first:last] = last - first >= UNBALANCED_MINUTES
+        found[row] = quiet
+    return found
+
+
+def _fits(split: Split, node: Node, run: Run, seen: _Seen, suspended: float, watched: Mapping[int, Flags]) -> dict[int, Numbers]:
+    """Rule 12: for each minute of a slot the part of it that a smaller profile has that would have carried the day; else 1.
+
+    What a service needs of its memory is not told: its servers took most of it when they started.
+    """
+    count = len(next(iter(watched.values()), np.zeros(0)))
+    here = slice(run.start, run.start + count)
+    fits = {row: np.ones(count) for row in watched}
+    if run.kind == INFERENCE_KIND or node.model not in SPLITTABLE:
+        return fits
+    days = split.dates[here]
+    for day in np.unique(days):
+        mine = {row: flags & (days == day) for row, flags in watched.items()}
+        levels = np.sort(np.concatenate([seen.activity[row, here][flags] for row, flags in mine.items()]))
+        if len(levels) * (1.0 - suspended) < OVERSIZED_MINUTES or not 0 < levels.mean() <= OVERSIZED_UP_TO:
+            continue
+        # the smallest level that 95 % of the minutes do not exceed
+        highest = levels[-(-len(levels) * 95 // 100) - 1] / FULLEST
+        memory = max(int(seen.memory_mib[row, here][flags].max(initial=0)) for row, flags in mine.items()) * MEMORY_HEADROOM
+        for row, fit in fits.items():
+            slices = node.slots[row].slices
+            for compute, eighths in SMALLER:
+                if compute < slices and highest <= compute / slices and memory <= node.model.memory_mib * eighths / 8:
+                    fit[days == day] = compute / slices
+                    break
+    return fits
 
 
 def _idle_states(

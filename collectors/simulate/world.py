@@ -14,7 +14,7 @@ from collectors.simulate.spot_plan import plan_spot
 from collectors.simulate.window import Window
 
 #: renewed whenever the same parameters make another plan, so that the new one lands beside the old
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)

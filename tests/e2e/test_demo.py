@@ -64,7 +64,7 @@ def test_every_state_of_the_ledger_has_time(demo: Demo) -> None:
     states = {row[0] for row in demo.published.execute("select distinct state from fct_gpu_ledger_hourly").fetchall()}
     assert states >= {
         *("out_of_service", "unallocated", "borrowed", "suspended", "unobserved", "pipeline_waiting", "reserved_memory"),
-        *("idle_compute", "throttled", "underfilled", "productive"),
+        *("idle_compute", "unbalanced", "throttled", "oversized", "underfilled", "productive"),
     }
 
 

@@ -74,6 +74,14 @@ def test_every_state_that_is_planted_is_found(world: World) -> None:
     assert {key.state for key in world.comparison.planted} == {key.state for key in world.comparison.published}
 
 
+def test_the_larger_fleet_waits_for_siblings_and_would_fit_slices(world: World) -> None:
+    """Without them in it, agreeing on `unbalanced` and `oversized` would be no feat."""
+    states = {key[0]: amount.gpu_hours for key, amount in world.planted_by("state").items()}
+    if "unobserved" in states:  # the smaller one has none of that either
+        assert min(states["unbalanced"], states["oversized"]) > 5
+    assert states["oversized"] > 5
+
+
 def test_the_waterfall_is_as_planted(world: World) -> None:
     names = ("usage_date", "cluster", "gpu_model", "workload_id", "state", "currency")
     planted = world.planted_by(*names)

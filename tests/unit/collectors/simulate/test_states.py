@@ -118,3 +118,33 @@ def test_idle_time_between_two_active_minutes_is_a_stall_up_to_half_an_hour() ->
     found = _minutes(plan)
     assert found[("job-1", "pipeline_waiting", "stall")] == 30
     assert found[("job-1", "reserved_memory", "")] == 31
+
+
+def test_a_card_waits_for_a_busy_one_of_its_run_from_fifteen_minutes_on() -> None:
+    quiet, busy = Scripted(((60, 0.1),), 60_000), Scripted(((14, 0.9), (10, 0.5), (15, 0.9), (21, 0.5)), 60_000)
+    plan = _plan(_node(DRIFT, 2), 60, [_run((0, 1), 0, 60)], [Use(0, 0, 60, quiet), Use(1, 0, 60, busy)])
+    assert _minutes(plan) == {
+        ("job-1", "unbalanced", ""): pytest.approx(15 * 0.9),
+        ("job-1", "underfilled", ""): pytest.approx(45 * 0.75),
+        ("job-1", "productive", ""): pytest.approx(15 * 0.1 + 45 * 0.25 + 60),
+    }
+
+
+@pytest.mark.parametrize(
+    ("level", "memory_mib", "minutes", "expected"),
+    [
+        (0.1, 8_000, 60, {"oversized": 60 * 6 / 7, "productive": 60 / 7}),
+        (0.1, 16_000, 60, {"oversized": 60 * 6 / 7, "productive": 60 / 7}),
+        (0.16, 16_000, 60, {"oversized": 60 * 5 / 7, "productive": 60 * 2 / 7}),
+        (0.1, 38_000, 60, {"underfilled": 45, "productive": 15}),
+        (0.1, 8_000, 59, {"underfilled": 59 * 0.75, "productive": 59 * 0.25}),
+        (0.24, 8_000, 60, {"underfilled": 24, "productive": 36}),
+    ],
+)
+def test_a_quiet_day_would_fit_a_slice_if_its_memory_does(
+    level: float, memory_mib: int, minutes: int, expected: dict[str, float]
+) -> None:
+    load = Scripted(((minutes, level),), memory_mib)
+    plan = _plan(_node(DRIFT, 1), minutes, [_run((0,), 0, minutes)], [Use(0, 0, minutes, load)])
+    found = {state: value for (_, state, _), value in _minutes(plan).items()}
+    assert found == {state: pytest.approx(value) for state, value in expected.items()}
