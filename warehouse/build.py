@@ -86,12 +86,13 @@ def build(home: Home, window: Window = EVERYTHING, *, full_refresh: bool = False
             )
             if not is_due:
                 return BuildSummary(last.build_id if last else "", "nothing_to_do", 0, 0.0, False)
+            is_renewal = full_refresh
             if full_refresh and last is not None and control.sealed_days(landed):
                 # dbt's own full refresh would begin with empty tables, and what has expired could not be worked out again
                 control.owe_every_day(connection)
                 full_refresh = False
             build_id = f"{started_at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-            control.write_inputs(connection, home, landed, fresh, window, build_id=build_id, full_refresh=full_refresh)
+            control.write_inputs(connection, home, landed, fresh, window, build_id=build_id, full_refresh=is_renewal)
             connection.execute("checkpoint")
         run_dbt(home, full_refresh=full_refresh)
         with control.open_build_database(home) as connection:

@@ -43,3 +43,7 @@ def test_a_sealed_day_outlives_late_rows_and_a_full_refresh(home: Path) -> None:
     refreshed = run_module(home, "warehouse", "build", "--full-refresh")
     assert refreshed.returncode == 0, refreshed.stdout + refreshed.stderr
     assert ledger(home) == before
+
+    # dbt replaced the days one by one, but what is learned once per day was to be learned anew
+    with duckdb.connect(str(home / "build" / "gpu_net.duckdb"), read_only=True) as connection:
+        assert connection.execute("select is_full_refresh from control.build_window").fetchall() == [(True,)]

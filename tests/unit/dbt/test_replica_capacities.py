@@ -53,7 +53,7 @@ def give_minutes(harness: Harness, *rows: Row) -> None:
         "minute_start_at": "timestamp",
         "workload_id": "varchar",
         **dict.fromkeys(
-            ("tokens_per_second", "requests_per_second", "waiting_requests", "kv_cache_usage_max", "activity_ratio"), "double"
+            ("tokens_per_second", "requests_per_second", "waiting_requests", "kv_cache_usage_ratio", "activity_ratio"), "double"
         ),
         "replica_count": "bigint",
     }
@@ -126,9 +126,9 @@ def test_the_day_itself_and_the_29th_before_it_teach_nothing(harness: Harness) -
     assert first_build(harness) == {"kept": (50, "saturated", 1)}
 
 
-@pytest.mark.parametrize("limit", [{"waiting_requests": 0.5}, {"kv_cache_usage_max": 0.8}, {"activity_ratio": 0.85}], ids=str)
+@pytest.mark.parametrize("limit", [{"waiting_requests": 0.5}, {"kv_cache_usage_ratio": 0.8}, {"activity_ratio": 0.85}], ids=str)
 def test_any_of_three_signs_shows_a_replica_at_its_limit(harness: Harness, limit: dict[str, float]) -> None:
-    give_minutes(harness, minute(1, "kept", 100, **limit), minute(2, "kept", 900, kv_cache_usage_max=0.79, activity_ratio=0.84))
+    give_minutes(harness, minute(1, "kept", 100, **limit), minute(2, "kept", 900, kv_cache_usage_ratio=0.79, activity_ratio=0.84))
     assert first_build(harness) == {"kept": (50, "saturated", 1)}
 
 
@@ -137,7 +137,7 @@ def test_without_a_limit_reached_the_rate_is_extrapolated_minute_by_minute(harne
     give_minutes(
         harness,
         minute(1, "kept", 100, activity_ratio=0.5),
-        minute(2, "kept", 100, activity_ratio=0.5, kv_cache_usage_max=0.625),
+        minute(2, "kept", 100, activity_ratio=0.5, kv_cache_usage_ratio=0.625),
         minute(3, "kept", 900),
         minute(4, "kept", 900, activity_ratio=0.5, replica_count=0),
     )

@@ -2,7 +2,9 @@
 
 -- What a replica of a service can do in a second, learned from the 28 UTC days before a day (rule 6): `saturated`, the
 -- 95th percentile of the rate per replica over the minutes in which the replicas were at their limit; without such
--- minutes `extrapolated`, that of the rate over how far they were used (activity or KV cache, whichever is higher).
+-- minutes `extrapolated`, that of the rate over how far they were used in the same minute (mean activity or mean KV use,
+-- whichever is higher): over a mean of weeks the rate of a busy hour would promise what no replica can do. One full cache
+-- among twenty does not show that the service is at its limit, requests that wait before one server do.
 --
 -- What a day's ledger rests on must not change because other days do. So a service's row is stored when its day is
 -- first built with usage of it, even where there was nothing to learn from (method `none`), and every later build of
@@ -93,9 +95,9 @@ learned_from as (
             when to_learn.work_unit = 'tokens' then service_minutes.tokens_per_second else service_minutes.requests_per_second
         end / service_minutes.replica_count as rate_per_replica,
         -- a missing reading tells nothing: the other one does
-        greatest(coalesce(service_minutes.activity_ratio, 0), coalesce(service_minutes.kv_cache_usage_max, 0)) as used_ratio,
+        greatest(coalesce(service_minutes.activity_ratio, 0), coalesce(service_minutes.kv_cache_usage_ratio, 0)) as used_ratio,
         coalesce(service_minutes.waiting_requests, 0) > 0
-        or coalesce(service_minutes.kv_cache_usage_max, 0) >= {{ var('saturated_kv_cache_ratio') }}
+        or coalesce(service_minutes.kv_cache_usage_ratio, 0) >= {{ var('saturated_kv_cache_ratio') }}
         or coalesce(service_minutes.activity_ratio, 0) >= {{ var('saturated_activity_ratio') }} as is_saturated
 
     from to_learn

@@ -12,6 +12,8 @@ usage as (
     select
         workload_id,
         server,
+        model,
+        adapter,
         interval_start_at,
         interval_end_at,
         request_count,
@@ -58,29 +60,65 @@ servers as (
     select
         workload_id,
         server,
-        row_number() over (order by workload_id nulls last, server nulls last) as server_number
+        row_number() over (order by workload_id nulls last, server nulls last) as server_number,
+        coalesce(min(model) < max(model), false)
+        or coalesce(min(adapter) < max(adapter), false)
+        or count(adapter) not in (0, count(*)) as is_shared
 
     from usage
     group by workload_id, server
 
 ),
 
--- a server reports each of its models over the same interval
-intervals as (
+numbered as (
 
     select
         servers.server_number,
+        servers.is_shared,
         usage.interval_start_at,
         usage.interval_end_at,
-        sum(usage.token_work) as token_work,
-        sum(usage.request_count) as request_count,
-        sum(usage.running_requests) as running_requests,
-        sum(usage.waiting_requests) as waiting_requests,
-        max(usage.kv_cache_usage_ratio) as kv_cache_usage_ratio
+        usage.token_work,
+        usage.request_count,
+        usage.running_requests,
+        usage.waiting_requests,
+        usage.kv_cache_usage_ratio
 
     from usage
     inner join servers on usage.workload_id = servers.workload_id and usage.server = servers.server
-    group by servers.server_number, usage.interval_start_at, usage.interval_end_at
+
+),
+
+-- a server reports each of its models over the same interval; most have one, and nothing to add up
+intervals as (
+
+    select
+        server_number,
+        interval_start_at,
+        interval_end_at,
+        token_work,
+        request_count,
+        running_requests,
+        waiting_requests,
+        kv_cache_usage_ratio
+
+    from numbered
+    where not is_shared
+
+    union all
+
+    select
+        server_number,
+        interval_start_at,
+        interval_end_at,
+        sum(token_work) as token_work,
+        sum(request_count) as request_count,
+        sum(running_requests) as running_requests,
+        sum(waiting_requests) as waiting_requests,
+        max(kv_cache_usage_ratio) as kv_cache_usage_ratio
+
+    from numbered
+    where is_shared
+    group by server_number, interval_start_at, interval_end_at
 
 ),
 
@@ -108,17 +146,21 @@ pieces as (
 
 ),
 
+-- models of a server that were read at different times cover no more of a minute than there is
 server_minutes as (
 
     select
         server_number,
         minute_start_at,
         1e6 * sum(token_work * piece_us / interval_us)
-            / nullif(sum(case when token_work is not null then piece_us end), 0) as tokens_per_second,
-        1e6 * sum(request_count * piece_us / interval_us) / nullif(sum(piece_us), 0) as requests_per_second,
+            / nullif(least(sum(case when token_work is not null then piece_us end), 60000000), 0) as tokens_per_second,
+        1e6 * sum(request_count * piece_us / interval_us)
+            / nullif(least(sum(piece_us), 60000000), 0) as requests_per_second,
         max(running_requests) as running_requests,
         max(waiting_requests) as waiting_requests,
-        max(kv_cache_usage_ratio) as kv_cache_usage_max
+        max(kv_cache_usage_ratio) as kv_cache_usage_max,
+        sum(kv_cache_usage_ratio * piece_us) as kv_cache_usage_us,
+        sum(case when kv_cache_usage_ratio is not null then piece_us end) as kv_cache_covered_us
 
     from pieces
     group by server_number, minute_start_at
@@ -135,6 +177,7 @@ service_minutes as (
         sum(server_minutes.running_requests) as running_requests,
         sum(server_minutes.waiting_requests) as waiting_requests,
         max(server_minutes.kv_cache_usage_max) as kv_cache_usage_max,
+        sum(server_minutes.kv_cache_usage_us) / nullif(sum(server_minutes.kv_cache_covered_us), 0) as kv_cache_usage_ratio,
         count(*) as server_count
 
     from server_minutes
@@ -215,6 +258,7 @@ final as (
         service_minutes.running_requests,
         service_minutes.waiting_requests,
         service_minutes.kv_cache_usage_max,
+        service_minutes.kv_cache_usage_ratio,
         activity.activity_ratio,
         service_minutes.server_count,
         coalesce(stretches.replica_count, 0) as replica_count
