@@ -247,16 +247,25 @@ joined as (
         unobserved_reasons.state_reason as unobserved_reason,
 
         -- the GPUs
-        least(activities.activity_us / nullif(activities.covered_us, 0), 1.0) as activity_ratio,
+        -- least() passes over nulls: a ceiling is put on what there is, never on its absence
+        case
+            when activities.covered_us > 0 then least(activities.activity_us / activities.covered_us, 1.0)
+        end as activity_ratio,
         activities.signal,
         observed.tensor_active_us / nullif(observed.tensor_us, 0) as tensor_active_ratio,
-        least(coalesce(observed.tensor_us, 0) / nullif(hours.held_us, 0), 1.0) as tensor_coverage_ratio,
+        case
+            when hours.held_us > 0 then least(coalesce(observed.tensor_us, 0.0) / hours.held_us, 1.0)
+        end as tensor_coverage_ratio,
         observed.dram_active_us / nullif(observed.dram_us, 0) as dram_active_ratio,
-        least(coalesce(observed.dram_us, 0) / nullif(hours.held_us, 0), 1.0) as dram_coverage_ratio,
+        case
+            when hours.held_us > 0 then least(coalesce(observed.dram_us, 0.0) / hours.held_us, 1.0)
+        end as dram_coverage_ratio,
         observed.sm_clock_mhz_us / nullif(observed.sm_clock_us, 0) as sm_clock_mhz_mean,
         observed.throttled_us / nullif(observed.covered_us, 0) as throttled_ratio,
         1e6 * observed.energy_joules / nullif(observed.energy_us, 0) as power_watts_mean,
-        least(coalesce(observed.energy_us, 0) / nullif(hours.held_us, 0), 1.0) as power_coverage_ratio,
+        case
+            when hours.held_us > 0 then least(coalesce(observed.energy_us, 0.0) / hours.held_us, 1.0)
+        end as power_coverage_ratio,
         hours.energy_kwh,
         cast(round(observed.memory_byte_us / nullif(observed.memory_us, 0)) as bigint) as memory_mean_bytes,
         cast(round(observed.memory_p95_bytes) as bigint) as memory_p95_bytes,
@@ -265,7 +274,9 @@ joined as (
         end as memory_needed_bytes,
         case when observed.memory_needed_null_reason is null then observed.memory_needed_ratio end as memory_needed_ratio,
         observed.memory_needed_null_reason,
-        least(coalesce(observed.memory_us, 0) / nullif(hours.held_us, 0), 1.0) as memory_coverage_ratio,
+        case
+            when hours.held_us > 0 then least(coalesce(observed.memory_us, 0.0) / hours.held_us, 1.0)
+        end as memory_coverage_ratio,
 
         -- the service
         hours.request_count,

@@ -87,7 +87,8 @@ needed_parts as (
                 then 'preallocated'
         end as memory_needed_null_reason,
         case
-            when held_parts.kind = 'inference'
+            when held_parts.kind <> 'inference' then held_parts.memory_bytes
+            when held_parts.memory_bytes is not null and server_memory.kv_pool_bytes is not null
                 then
                     greatest(
                         held_parts.memory_bytes
@@ -95,7 +96,6 @@ needed_parts as (
                         * server_memory.kv_pool_bytes,
                         0.0
                     )
-            else cast(held_parts.memory_bytes as double)
         end as memory_needed_bytes
 
     from held_parts
