@@ -1,3 +1,4 @@
+-- depends_on: {{ ref('int_days_touched') }}
 {{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
 
 -- What a replica of a service can do in a second, learned from the 28 UTC days before a day (rule 6): `saturated`, the
