@@ -35,7 +35,7 @@ real: $(STAMP) ## the same path on the real captures of ../shared/data/real, eac
 	@$(BIN)/python -m tests.real.run
 
 test: $(STAMP) ## run all tests; those that need a server or a capture that is not here skip and say so
-	@$(BIN)/python -m pytest tests -n 2 --dist loadfile
+	@$(BIN)/python -m pytest tests -n 3 --dist loadfile
 
 fuzz: $(STAMP) ## damage every collector's input at random for an hour (FUZZ_SECONDS=3600), captures included where they are here
 	@GPU_NET_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/unit/collectors/bad_input/test_fuzzed.py -n 2
