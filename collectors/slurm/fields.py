@@ -23,7 +23,7 @@ DEFAULT_FIELDS = _words("""
 #: what the live command asks for, as far as the installed sacct knows it (not SubmitLine: it may hold line ends and secrets)
 WANTED_FIELDS = _words("""
     Cluster JobIDRaw JobID State Submit Eligible Start End ElapsedRaw Suspended TimelimitRaw ExitCode User Account Partition
-    QOS NNodes NCPUS ReqMem TotalCPU NodeList ReqTRES AllocTRES JobName
+    QOS NNodes NCPUS ReqMem TotalCPU NodeList ReqTRES AllocTRES SLUID JobName
 """)
 
 #: fields that users write themselves: anything may stand in them

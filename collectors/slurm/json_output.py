@@ -38,6 +38,7 @@ def _record(place: int, job: Mapping[str, Any]) -> Record:
         "Cluster": as_text(job.get("cluster")) or as_text(dig(job, "association", "cluster")),
         "JobIDRaw": as_text(job["job_id"]),
         "JobID": _printed_id(job),
+        "SLUID": as_text(job.get("sluid")),
         "JobName": as_text(job.get("name")),
         "User": as_text(job.get("user")) or as_text(dig(job, "association", "user")),
         "Account": as_text(job.get("account")),

@@ -262,6 +262,9 @@ def _labels(record: Record, steps: frozenset[str], statistics: GpuStatistics) ->
         labels |= {"array_job_id": match[1], "array_task_id": match[2].strip("[]")}
     elif match := re.fullmatch(r"(\d+)\+(\d+)", printed):
         labels |= {"het_job_id": match[1], "het_offset": match[2]}
+    if sluid := record.get("SLUID"):
+        # since 26.05 exporters label a job by this id (case B18)
+        labels["sluid"] = sluid
     allocated = tres.parse_tres(record.get("AllocTRES"))
     for kind in ("shard", "mps"):
         if f"gres/{kind}" in allocated:

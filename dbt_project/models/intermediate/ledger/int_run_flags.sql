@@ -8,6 +8,13 @@ holds as (
 
 ),
 
+oversubscribed as (
+
+    select * from {{ ref('int_slot_spans') }}
+    where held_share > 1.0 + 1e-9
+
+),
+
 claims as (
 
     select * from {{ ref('int_pool_claims_placed') }}
@@ -60,12 +67,33 @@ unplaced as (
 
 ),
 
+-- shares above 1 in sum are scaled to 1 (semantics 3)
+scaled as (
+
+    select
+        holds.usage_date,
+        holds.run_id,
+        'over_allocated' as flag
+
+    from holds
+    inner join oversubscribed
+        on
+            holds.cluster = oversubscribed.cluster
+            and holds.slot_id = oversubscribed.slot_id
+            and holds.usage_date = oversubscribed.usage_date
+            and holds.started_at < oversubscribed.ended_at
+            and holds.ended_at > oversubscribed.started_at
+
+),
+
 flagged as (
 
     select usage_date, run_id, flag from holds
     where flag <> ''
     union all
     select usage_date, run_id, flag from unplaced
+    union all
+    select usage_date, run_id, flag from scaled
 
 ),
 

@@ -54,6 +54,47 @@ known_jobs as (
     from runs
     where scheduler = 'kubernetes'
 
+    union
+
+    -- Slurm's newer id of a job, and its tasks and components as Slurm prints them
+    select
+        cluster,
+        {{ json_text('labels', 'sluid') }} as known_as,
+        run_id
+
+    from runs
+    where scheduler = 'slurm' and {{ json_text('labels', 'sluid') }} is not null
+
+    union
+
+    select
+        cluster,
+        {{ json_text('labels', 'array_job_id') }} || '_' || {{ json_text('labels', 'array_task_id') }} as known_as,
+        run_id
+
+    from runs
+    where scheduler = 'slurm' and {{ json_text('labels', 'array_task_id') }} is not null
+
+    union
+
+    select
+        cluster,
+        {{ json_text('labels', 'het_job_id') }} || '+' || {{ json_text('labels', 'het_offset') }} as known_as,
+        run_id
+
+    from runs
+    where scheduler = 'slurm' and {{ json_text('labels', 'het_offset') }} is not null
+
+),
+
+-- Slurm's accounting knows jobs by number: a label that names one by another id, which no run has, tells nothing of it
+-- (case B18)
+slurm_clusters as (
+
+    select distinct cluster
+    from runs
+    where scheduler = 'slurm'
+
 ),
 
 -- a job's id (a pod's name) and a start inside the run's time identify the attempt; of several the one that began last
@@ -140,10 +181,22 @@ evidence as (
     left join data_through on evidence_matched.cluster = data_through.cluster
     left join (select distinct cluster, known_as from known_jobs) as known
         on evidence_matched.cluster = known.cluster and evidence_matched.job_id = known.known_as
+    left join slurm_clusters on evidence_matched.cluster = slurm_clusters.cluster
     cross join build_window
     where
         evidence_matched.match_rank = 1
-        and (evidence_matched.run_id is not null or (known.known_as is null and not evidence_matched.is_pod_name))
+        and (
+            evidence_matched.run_id is not null
+            or (
+                known.known_as is null
+                and not evidence_matched.is_pod_name
+                and not (
+                    evidence_matched.is_label
+                    and slurm_clusters.cluster is not null
+                    and {{ leading_number('evidence_matched.job_id') }} is null
+                )
+            )
+        )
 
 ),
 

@@ -65,6 +65,7 @@ told as (
         observed_at,
         case
             when is_known_by_name then 'known_by_name'
+            when is_superseded then 'runaway'
             when started_at is not null and gpu_count is null then 'gpu_count_unknown'
             else ''
         end as flag,

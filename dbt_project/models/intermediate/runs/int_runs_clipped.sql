@@ -1,5 +1,6 @@
 -- A run without an end is clipped where its cluster is known to, never at now(): building the same window again
--- later from the same landings gives the same rows (semantics 1).
+-- later from the same landings gives the same rows (semantics 1). A job runs one attempt at a time: one that was never closed
+-- ended at the latest where the next attempt of its job began, on whatever node.
 
 with
 
@@ -60,7 +61,14 @@ last_told as (
 -- a job that waited and then began is one run: the row that told of its waiting is no run of its own
 current_attempts as (
 
-    select * from last_told
+    select
+        last_told.*,
+        case
+            when scheduler <> 'kubernetes' and started_at is not null
+                then lead(started_at) over (partition by cluster, job_id order by started_at nulls last)
+        end as next_attempt_at
+
+    from last_told
     where
         told_rank = 1
         and (started_at is not null or started_observed_at is null or observed_at > started_observed_at)
@@ -138,10 +146,19 @@ clipped as (
             when current_attempts.started_at is null then null
             else greatest(
                 current_attempts.started_at,
-                least(coalesce(current_attempts.ended_at, clips.clip_at), clips.build_end_at)
+                least(
+                    coalesce(
+                        current_attempts.ended_at,
+                        least(clips.clip_at, coalesce(current_attempts.next_attempt_at, clips.clip_at))
+                    ),
+                    clips.build_end_at
+                )
             )
         end as held_until_at,
-        current_attempts.started_at is not null and current_attempts.ended_at is null as is_provisional,
+        current_attempts.started_at is not null
+        and current_attempts.ended_at is null
+        and current_attempts.next_attempt_at is null as is_provisional,
+        coalesce(current_attempts.ended_at is null and current_attempts.next_attempt_at is not null, false) as is_superseded,
         false as is_known_by_name
 
     from current_attempts
@@ -205,6 +222,7 @@ known_by_name as (
         min(started_at) as held_from_at,
         max(ended_at) as held_until_at,
         coalesce(max(ended_at) >= max(known_until_at), true) as is_provisional,
+        false as is_superseded,
         true as is_known_by_name
 
     from named_holds

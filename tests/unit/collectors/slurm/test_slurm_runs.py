@@ -213,6 +213,7 @@ def test_a_column_says_what_sacct_says(fields: dict[str, Any], column: str, valu
         ({"JobID": "4_[1-5%2]", "JobIDRaw": 4}, {"array_job_id": "4", "array_task_id": "1-5%2"}),
         ({"JobID": "14+1", "JobIDRaw": 15}, {"het_job_id": "14", "het_offset": "1"}),
         ({"AllocTRES": "cpu=1,gres/shard=2"}, {"shard": "2"}),
+        ({"SLUID": "s1VNQ2WJ5G0001"}, {"sluid": "s1VNQ2WJ5G0001"}),
     ],
 )
 def test_labels_say_how_a_job_was_started_and_what_it_is_part_of(fields: dict[str, Any], labels: dict[str, Any] | None) -> None:
