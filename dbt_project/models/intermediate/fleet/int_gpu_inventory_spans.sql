@@ -41,6 +41,12 @@ claims as (
 
 ),
 
+displaced as (
+
+    select * from {{ ref('int_gpus_displaced') }}
+
+),
+
 node_states as (
 
     select * from {{ ref('int_node_states_resolved') }}
@@ -94,7 +100,7 @@ carried_to_the_end as (
 
 ),
 
--- a device seen on another node meanwhile is no longer on this one
+-- a device seen on another node meanwhile, or in whose place another one sits, is no longer on this one
 carried as (
 
     select
@@ -102,7 +108,11 @@ carried as (
         carried_to_the_end.node,
         carried_to_the_end.gpu_id,
         carried_to_the_end.started_at as seen_from_at,
-        least(carried_to_the_end.ended_at, coalesce(min(elsewhere.seen_from_at), carried_to_the_end.ended_at)) as seen_until_at
+        least(
+            carried_to_the_end.ended_at,
+            coalesce(min(elsewhere.seen_from_at), carried_to_the_end.ended_at),
+            coalesce(max(displaced.displaced_at), carried_to_the_end.ended_at)
+        ) as seen_until_at
 
     from carried_to_the_end
     left join direct as elsewhere
@@ -112,6 +122,8 @@ carried as (
             and carried_to_the_end.node <> elsewhere.node
             and elsewhere.seen_from_at > carried_to_the_end.started_at
             and elsewhere.seen_from_at < carried_to_the_end.ended_at
+    left join displaced
+        on carried_to_the_end.cluster = displaced.cluster and carried_to_the_end.gpu_id = displaced.gpu_id
     group by
         carried_to_the_end.cluster, carried_to_the_end.node, carried_to_the_end.gpu_id, carried_to_the_end.started_at,
         carried_to_the_end.ended_at

@@ -103,7 +103,8 @@ in_hours as (
         instance_part,
         compute_slices,
         sum(gpu_count * coalesce(share_ratio, 1.0)) as gpu_count,
-        bool_or(share_ratio is not null) as is_shared
+        -- a compute instance is a share of its slot
+        bool_or(share_ratio is not null or instance_part < 1.0) as is_shared
 
     from claim_hours
     where {{ in_ledger_days('cast(hour_start_at as date)') }}

@@ -17,6 +17,12 @@ run_gpus as (
 
 ),
 
+displaced as (
+
+    select * from {{ ref('int_gpus_displaced') }}
+
+),
+
 data_through as (
 
     select
@@ -171,6 +177,7 @@ evidence as (
             ),
             case when evidence_matched.is_name_only then evidence_matched.shown_until_at else timestamp '9999-01-01' end,
             coalesce(evidence_matched.held_until_at, timestamp '9999-01-01'),
+            coalesce(displaced.displaced_at, timestamp '9999-01-01'),
             coalesce(build_window.end_at, timestamp '9999-01-01')
         ) as ended_at,
         coalesce(evidence_matched.assignment_method, 'reported') as assignment_method,
@@ -182,6 +189,11 @@ evidence as (
     left join (select distinct cluster, known_as from known_jobs) as known
         on evidence_matched.cluster = known.cluster and evidence_matched.job_id = known.known_as
     left join slurm_clusters on evidence_matched.cluster = slurm_clusters.cluster
+    left join displaced
+        on
+            evidence_matched.cluster = displaced.cluster
+            and evidence_matched.gpu_uuid = displaced.gpu_id
+            and evidence_matched.started_at < displaced.displaced_at
     cross join build_window
     where
         evidence_matched.match_rank = 1
