@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.scenarios.worlds import Scenario, differences, scenarios
+from tests.scenarios.worlds import Scenario, differences, read_rows, scenarios
 
 CASES = [(scenario, path) for scenario in scenarios() for path in scenario.expected_files]
 
@@ -24,6 +24,17 @@ def test_a_scenario_works_its_numbers_by_hand_and_names_what_it_expects(scenario
     assert len((scenario.folder / "README.md").read_text().split()) >= 20
     assert scenario.raw_files
     assert scenario.expected_files
+
+
+def test_a_gpu_belongs_to_one_scenario() -> None:
+    """All are built together, and a card of two worlds would be one that moved."""
+    owners: dict[str, set[str]] = {}
+    for scenario in scenarios():
+        for path in scenario.raw_files:
+            for row in read_rows(path):
+                if row.get("gpu_uuid"):
+                    owners.setdefault(row["gpu_uuid"], set()).add(scenario.name)
+    assert {gpu: names for gpu, names in owners.items() if len(names) > 1} == {}
 
 
 def test_every_hour_of_every_scenario_is_in_exactly_one_state(published: duckdb.DuckDBPyConnection) -> None:
