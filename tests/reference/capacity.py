@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tests.reference.intervals import Span, united
-from tests.reference.world import DAY_US, MINUTE_US, NodeState, World
+from tests.reference.world import DAY_US, MINUTE_US, NodeState, Sample, World
 
 CARRY_US = DAY_US  # inventory_carry_hours
 ABSENT_US = 15 * MINUTE_US  # inventory_absent_minutes
@@ -155,9 +155,19 @@ def out_of_service_spans(world: World, device: Device) -> list[Span]:
 
 
 def _lost_spans(world: World, gpu: str) -> list[Span]:
-    """From the record that says lost, or the sample with XID 79, to the next that shows the device working."""
+    """From the record that says lost, or the sample with XID 79, to the next that shows the device working.
+
+    An XID 79 that the reading before carried already is old: a reading that has an activity, and is not that one over again,
+    shows a device that works.
+    """
     signs = [(record.at, record.is_lost, not record.is_lost) for record in world.inventory if record.gpu == gpu]
-    signs += [(s.start, s.xid == 79, s.xid != 79 and s.activity is not None) for s in world.samples if s.gpu == gpu]
+    before: dict[tuple[str | None, str], Sample] = {}
+    for sample in sorted((sample for sample in world.samples if sample.gpu == gpu), key=lambda sample: sample.start):
+        last = before.get((sample.slot, sample.source))
+        before[sample.slot, sample.source] = sample
+        is_old = last is not None and last.xid == 79 and _reading(last) != _reading(sample)
+        is_working = sample.activity is not None and (sample.xid != 79 or is_old)
+        signs.append((sample.start, sample.xid == 79 and not is_working, is_working))
     end_of_time = max([s.end for s in world.samples if s.gpu == gpu] + [at for at, _, _ in signs], default=0) + DAY_US
     spans: list[Span] = []
     lost_at: int | None = None
@@ -168,3 +178,7 @@ def _lost_spans(world: World, gpu: str) -> list[Span]:
             spans.append((lost_at, at))
             lost_at = None
     return [*spans, (lost_at, end_of_time)] if lost_at is not None else spans
+
+
+def _reading(sample: Sample) -> tuple[object, ...]:
+    return (sample.power, sample.temperature, sample.clock, sample.memory, sample.activity)
