@@ -1,5 +1,5 @@
 -- The promise that energy is counted once: what the ledger's rows of a device-hour used is what the device's minutes used.
--- Promised are the minutes of the roll-up where a whole card has one series of samples; of partitioned cards and of
+-- Promised are the minutes of the samples where a whole card has one series of samples; of partitioned cards and of
 -- those with several sources, whose readings speak for each other, the energy of the device-hour. A device-hour that does not
 -- hold keeps the build from being published: kWh, and the energy part of a rate card's price, are wrong there.
 
@@ -17,7 +17,7 @@ minutes as (
         sum(energy_joules) as joules,
         min(source) = max(source) and count(slot_uuid) = 0 and min(node) = max(node) as is_one_series
 
-    from {{ ref('int_gpu_minutes_rolled_up') }}
+    from {{ ref('int_gpu_minutes_clocked') }}
     where {{ in_touched_days('usage_date') }}
     group by usage_date, cluster, gpu_uuid, date_trunc('hour', bucket_start_at)
 

@@ -10,7 +10,7 @@ with
 
 minutes as (
 
-    select * from {{ ref('int_gpu_minutes_rolled_up') }}
+    select * from {{ ref('int_gpu_minutes_clocked') }}
 
 ),
 

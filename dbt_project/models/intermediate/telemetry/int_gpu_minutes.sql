@@ -5,7 +5,7 @@ with
 
 minutes as (
 
-    select * from {{ ref('int_gpu_minutes_rolled_up') }}
+    select * from {{ ref('int_gpu_minutes_clocked') }}
     where {{ in_ledger_minutes('bucket_start_at') }}
 
 ),
@@ -13,7 +13,8 @@ minutes as (
 frozen as (
 
     select * from {{ ref('int_gpu_minutes_frozen') }}
-    where {{ in_ledger_minutes('bucket_start_at') }}
+    -- as told by clocks that may be off by more than the half hour the ledger looks ahead
+    where {{ in_ledger_days('usage_date') }}
 
 ),
 
@@ -172,7 +173,7 @@ by_slot as (
             and minutes.gpu_uuid = stale.gpu_uuid
             and minutes.slot_uuid is not distinct from stale.slot_uuid
             and minutes.source is not distinct from stale.source
-            and date_trunc('minute', minutes.bucket_start_at) = stale.bucket_start_at
+            and date_trunc('minute', minutes.told_bucket_start_at) = stale.bucket_start_at
 
 ),
 

@@ -1,0 +1,84 @@
+-- The minutes of the roll-up by the scheduler's clock: those of a node whose clock was off are taken back by whole minutes,
+-- which leaves an error of less than is tolerated. A minute that would leave its day does so only if the clock was off by the
+-- same on that day, or it would fall on another. All others are as they were told.
+
+-- (The minutes are no common table expression: used twice, they would be written down in full before either use.)
+
+{{ config(materialized='view') }}
+
+{% set back = "(-60000000 * corrections.corrected_minutes)" %}
+
+with
+
+corrections as (
+
+    select
+        usage_date,
+        cluster,
+        node,
+        source,
+        corrected_minutes
+
+    from {{ ref('fct_node_clock_offsets') }}
+    where corrected_minutes <> 0
+
+),
+
+as_told as (
+
+    select
+        minutes.*,
+        minutes.bucket_start_at as told_bucket_start_at
+
+    from {{ ref('int_gpu_minutes_rolled_up') }} as minutes
+    left join corrections
+        on
+            minutes.usage_date = corrections.usage_date
+            and minutes.cluster = corrections.cluster
+            and minutes.node = corrections.node
+            and minutes.source = corrections.source
+    where corrections.node is null
+
+),
+
+taken_back as (
+
+    select
+        minutes.* replace (
+            cast({{ plus_microseconds('minutes.bucket_start_at', back) }} as date) as usage_date,
+            {{ plus_microseconds('minutes.bucket_start_at', back) }} as bucket_start_at,
+            {{ plus_microseconds('minutes.bucket_end_at', back) }} as bucket_end_at,
+            {{ plus_microseconds('minutes.first_start_at', back) }} as first_start_at,
+            {{ plus_microseconds('minutes.last_end_at', back) }} as last_end_at,
+            {{ plus_microseconds('minutes.first_reading_until_at', back) }} as first_reading_until_at,
+            {{ plus_microseconds('minutes.last_reading_from_at', back) }} as last_reading_from_at
+        ),
+        minutes.bucket_start_at as told_bucket_start_at
+
+    from {{ ref('int_gpu_minutes_rolled_up') }} as minutes
+    inner join corrections
+        on
+            minutes.usage_date = corrections.usage_date
+            and minutes.cluster = corrections.cluster
+            and minutes.node = corrections.node
+            and minutes.source = corrections.source
+    left join corrections as neighbours
+        on
+            cast({{ plus_microseconds('minutes.bucket_start_at', back) }} as date) = neighbours.usage_date
+            and minutes.cluster = neighbours.cluster
+            and minutes.node = neighbours.node
+            and minutes.source = neighbours.source
+            and corrections.corrected_minutes = neighbours.corrected_minutes
+    where neighbours.node is not null
+
+),
+
+both_kinds as (
+
+    select * from as_told
+    union all
+    select * from taken_back
+
+)
+
+select * from both_kinds
