@@ -40,9 +40,16 @@
     end as throttled_ratio,
     {{ samples }}.memory_used_bytes,
     {{ samples }}.memory_total_bytes,
-    coalesce(
-        {{ samples }}.energy_joules, {{ samples }}.power_watts * {{ samples }}.interval_ms / 1000.0
-    ) / {{ samples }}.interval_ms / 1000.0 as joules_per_us,
+    -- the counter before the power (case C17), unless it says what no card can draw
+    case
+        when
+            {{ samples }}.energy_joules >= 0
+            and {{ samples }}.energy_joules <= {{ var('most_watts') }} * {{ samples }}.interval_ms / 1000.0
+            then {{ samples }}.energy_joules
+        else {{ samples }}.power_watts * {{ samples }}.interval_ms / 1000.0
+    end / {{ samples }}.interval_ms / 1000.0 as joules_per_us,
+    {{ samples }}.energy_joules >= 0
+    and {{ samples }}.energy_joules <= {{ var('most_watts') }} * {{ samples }}.interval_ms / 1000.0 as is_metered,
     {{ samples }}.power_watts,
     {{ samples }}.temperature_celsius,
     case when {{ samples }}.tensor_active_ratio > 1.0 then 1.0 else {{ samples }}.tensor_active_ratio end as tensor_ratio,
@@ -69,6 +76,7 @@
     cast(sum(case when activity is not null and memory_used_bytes is not null then us end) as bigint) as memory_us,
     max(memory_total_bytes) as memory_total_bytes,
     sum(joules_per_us * us) as energy_joules,
+    sum(case when is_metered then (power_watts / 1e6 - joules_per_us) * us end) as power_excess_joules,
     -- means already: who reads minutes weighs them by their covered time
     {% for reading in ['temperature_celsius', 'tensor_ratio', 'dram_ratio', 'sm_clock_mhz'] -%}
     sum(case when activity is not null then {{ reading }} * us end)

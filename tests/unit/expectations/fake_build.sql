@@ -323,6 +323,20 @@ select * exclude (cluster), 'server' as token_source, 'output_tokens' as measure
 create table audit_unit_economics_closed as
 select * exclude (cluster), 'held_gpu_hours' as measure from audit_energy_conserved;
 
+create table fct_node_clock_offsets as
+select
+    usage_date, cluster, 'n1' as node, 'import' as source, 'activity' as evidence, cast(3 as bigint) as edge_count,
+    cast(3 as bigint) as agreeing_count, cast(2 as double) as offset_seconds, cast(-8 as double) as least_seconds,
+    cast(12 as double) as most_seconds, false as is_skewed, cast(0 as bigint) as corrected_minutes
+from audit_gpu_hours_conserved;
+
+create table mart_telemetry_quality_daily as
+select
+    usage_date, cluster, 'n1' as node, 'GPU-1' as gpu_id, 'import' as source, cast(1440 as bigint) as reading_count,
+    cast(0 as bigint) as repeat_count, cast(24 as double) as covered_hours, cast(9 as double) as energy_kwh,
+    cast(0.01 as double) as energy_difference_ratio, cast(2 as double) as clock_offset_seconds, '' as flags
+from audit_gpu_hours_conserved;
+
 create table int_private as select 'not published' as note;
 
 create table data_dictionary as

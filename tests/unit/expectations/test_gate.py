@@ -117,6 +117,12 @@ FAULTS = [
     ("a wait of nobody", "update {t} set started_run_count = 0", "mart_queue_pressure_hourly", "waits_are_of_runs_that_began"),
     ("energy from nowhere", "update {t} set energy_kwh = 99", "mart_power_and_thermal_daily", "energy_is_that_of_the_ledger"),
     ("a device that joins lost", "delete from {t} where gpu_id = 'GPU-2'", "mart_fleet_inventory", "every_device_is_there"),
+    (
+        "samples moved for no reason",
+        "update {t} set corrected_minutes = 6",
+        "fct_node_clock_offsets",
+        "only_skewed_clocks_are_corrected",
+    ),
     ("a span of no length", "update {t} set ended_at = started_at", "fct_gpu_idle_spans", "ends_after_its_start"),
     (
         "a bucket that overlaps the next",
@@ -206,6 +212,12 @@ WARNINGS = [
     ("update mart_workload_gpu_hours_daily set priced_gpu_hours = 1", "mart_workload_gpu_hours_daily", "held_hours_are_priced"),
     ("update fct_collection_runs set status = 'failed'", "fct_collection_runs", "sources_can_be_read"),
     ("update fct_collection_runs set rows_quarantined = 20", "fct_collection_runs", "few_rows_quarantined"),
+    ("update fct_node_clock_offsets set is_skewed = true", "fct_node_clock_offsets", "clocks_agree"),
+    (
+        "update mart_telemetry_quality_daily set flags = 'energy_disagrees'",
+        "mart_telemetry_quality_daily",
+        "energy_and_power_agree",
+    ),
     ("delete from data_dictionary where column_name = 'gpu_id'", "data_dictionary", "every_column_described"),
 ]
 

@@ -219,6 +219,7 @@ cut_readings as (
         memory_used_bytes,
         memory_total_bytes,
         joules_per_us,
+        is_metered,
         power_watts,
         temperature_celsius,
         tensor_ratio,
