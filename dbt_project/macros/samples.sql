@@ -101,3 +101,14 @@
         else 'gap'
     end
 {%- endmacro -%}
+
+{#- Whether any node's samples are taken back to the scheduler's clock: asked when the model is run, so that a build
+    without a wrong clock pays nothing. -#}
+{%- macro clocks_are_corrected() -%}
+    {%- set offsets = ref('fct_node_clock_offsets') -%}
+    {%- if execute and adapter.get_relation(offsets.database, offsets.schema, offsets.identifier) -%}
+        {{ return(run_query("select count(*) from " ~ offsets ~ " where corrected_minutes <> 0").columns[0].values()[0] > 0) }}
+    {%- else -%}
+        {{ return(true) }}
+    {%- endif -%}
+{%- endmacro -%}

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def expectations(table: Table) -> list[Expectation]:
     return [
         has_columns(
-            *("usage_date", "cluster", "node", "gpu_id", "source", "reading_count", "repeat_count", "covered_hours"),
+            *("usage_date", "cluster", "node", "gpu_id", "reading_count", "repeat_count", "covered_hours"),
             *("energy_kwh", "energy_difference_ratio", "clock_offset_seconds", "flags"),
         ),
-        *key("usage_date", "cluster", "node", "gpu_id", "source"),
+        *key("usage_date", "cluster", "node", "gpu_id"),
         not_null("reading_count", "covered_hours", "flags"),
         *finite(table),
         at_least_zero("reading_count", "repeat_count", "covered_hours", "energy_kwh"),

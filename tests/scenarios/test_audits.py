@@ -139,10 +139,11 @@ FAULTS = [
         "audit_energy_conserved",
     ),
     (
-        "energy of the samples lost on the way",
-        "update int_gpu_minutes_rolled_up set energy_joules = energy_joules / 2",
+        "more energy than the samples have",
+        "update int_gpu_sightings set energy_joules = energy_joules / 2",
         "audit_energy_conserved",
     ),
+    ("an hour without its energy", "update int_device_hours set energy_joules = 0", "audit_energy_conserved"),
     ("a minute that was lost", "delete from int_gpu_minutes_rolled_up where reading_count > 0", "audit_samples_counted"),
     (
         "a minute of two minutes",

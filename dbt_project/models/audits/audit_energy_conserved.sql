@@ -1,36 +1,15 @@
--- The promise that energy is counted once: what the ledger's rows of a device-hour used is what the device's minutes used.
--- Promised are the minutes of the samples where a whole card has one series of samples; of partitioned cards and of
--- those with several sources, whose readings speak for each other, the energy of the device-hour. A device-hour that does not
--- hold keeps the build from being published: kWh, and the energy part of a rate card's price, are wrong there.
+-- The promise that energy is counted once: what the ledger's rows of a device-hour used is what the device used in that
+-- hour, and over a day no more than its samples say. A device-hour that does not hold keeps the build from being published:
+-- kWh, and the energy part of a rate card's price, are wrong there.
 
 {{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
 
 with
 
-minutes as (
+sightings as (
 
-    select
-        usage_date,
-        cluster,
-        gpu_uuid as gpu_id,
-        date_trunc('hour', bucket_start_at) as hour_start_at,
-        sum(energy_joules) as joules,
-        min(source) = max(source) and count(slot_uuid) = 0 and min(node) = max(node) as is_one_series
-
-    from {{ ref('int_gpu_minutes_clocked') }}
+    select * from {{ ref('int_gpu_sightings') }}
     where {{ in_touched_days('usage_date') }}
-    group by usage_date, cluster, gpu_uuid, date_trunc('hour', bucket_start_at)
-
-),
-
-partitioned as (
-
-    select distinct
-        cluster,
-        gpu_id
-
-    from {{ ref('int_gpu_layouts') }}
-    where card_slices > 1
 
 ),
 
@@ -45,28 +24,6 @@ ledger as (
 
     select * from {{ ref('fct_gpu_ledger_hourly') }}
     where {{ in_touched_days('usage_date') }}
-
-),
-
-promised_hours as (
-
-    select
-        device_hours.usage_date,
-        device_hours.cluster,
-        device_hours.gpu_id,
-        device_hours.hour_start_at,
-        case
-            when minutes.is_one_series and partitioned.gpu_id is null then minutes.joules
-            else device_hours.energy_joules
-        end as joules
-
-    from device_hours
-    left join minutes
-        on
-            device_hours.cluster = minutes.cluster
-            and device_hours.gpu_id = minutes.gpu_id
-            and device_hours.hour_start_at = minutes.hour_start_at
-    left join partitioned on device_hours.cluster = partitioned.cluster and device_hours.gpu_id = partitioned.gpu_id
 
 ),
 
@@ -89,19 +46,68 @@ measured_hours as (
 compared as (
 
     select
-        promised_hours.usage_date,
-        promised_hours.cluster,
-        coalesce(promised_hours.joules, 0.0) as promised_joules,
+        device_hours.usage_date,
+        device_hours.cluster,
+        device_hours.gpu_id,
+        coalesce(device_hours.energy_joules, 0.0) as promised_joules,
         coalesce(measured_hours.joules, 0.0) as measured_joules,
         coalesce(measured_hours.row_count, 0) as row_count,
         coalesce(measured_hours.negative_row_count, 0) as negative_row_count
 
-    from promised_hours
+    from device_hours
     left join measured_hours
         on
-            promised_hours.cluster = measured_hours.cluster
-            and promised_hours.gpu_id = measured_hours.gpu_id
-            and promised_hours.hour_start_at = measured_hours.hour_start_at
+            device_hours.cluster = measured_hours.cluster
+            and device_hours.gpu_id = measured_hours.gpu_id
+            and device_hours.hour_start_at = measured_hours.hour_start_at
+
+),
+
+-- readings of several sources, and of the slots of one card, are all in the samples' energy, so that it is the most
+sampled_days as (
+
+    select
+        usage_date,
+        cluster,
+        gpu_id,
+        sum(energy_joules) as joules
+
+    from sightings
+    group by usage_date, cluster, gpu_id
+
+),
+
+device_days as (
+
+    select
+        compared.usage_date,
+        compared.cluster,
+        compared.gpu_id,
+        sum(compared.measured_joules) as measured_joules,
+        sum(compared.row_count) as row_count
+
+    from compared
+    group by compared.usage_date, compared.cluster, compared.gpu_id
+
+),
+
+above_samples as (
+
+    select
+        device_days.usage_date,
+        device_days.cluster,
+        count(*) as device_days_above
+
+    from device_days
+    left join sampled_days
+        on
+            device_days.usage_date = sampled_days.usage_date
+            and device_days.cluster = sampled_days.cluster
+            and device_days.gpu_id = sampled_days.gpu_id
+    where
+        device_days.measured_joules
+        > coalesce(sampled_days.joules, 0.0) * (1 + 1e-9) + 1e-5 * (1 + device_days.row_count)
+    group by device_days.usage_date, device_days.cluster
 
 ),
 
@@ -132,9 +138,12 @@ final as (
 
     select
         audited.*,
-        device_hours_off = 0 as holds
+        coalesce(above_samples.device_days_above, 0) as device_days_above,
+        audited.device_hours_off = 0 and coalesce(above_samples.device_days_above, 0) = 0 as holds
 
     from audited
+    left join above_samples
+        on audited.usage_date = above_samples.usage_date and audited.cluster = above_samples.cluster
 
 )
 

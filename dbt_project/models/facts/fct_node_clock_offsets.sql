@@ -99,11 +99,30 @@ holds_alone as (
 
 ),
 
+-- the devices of a node have one clock: two of them are enough, and the minutes of the others need not be looked at
+devices_ranked as (
+
+    select
+        holds_alone.*,
+        dense_rank() over (partition by usage_date, cluster, node order by gpu_uuid nulls last) as device_rank
+
+    from holds_alone
+
+),
+
+devices_looked_at as (
+
+    select * exclude (device_rank)
+    from devices_ranked
+    where device_rank <= 2
+
+),
+
 -- the active minutes near the edges; how much of the first and the last was active says where in them the edge is
 edge_minutes as (
 
     select
-        holds_alone.*,
+        devices_looked_at.*,
         minutes.source,
         minutes.bucket_start_at,
         minutes.bucket_end_at,
@@ -114,20 +133,20 @@ edge_minutes as (
         ) as interval_us
 
     from {{ ref('int_gpu_minutes_rolled_up') }} as minutes
-    inner join holds_alone
+    inner join devices_looked_at
         on
-            minutes.usage_date = holds_alone.usage_date
-            and minutes.cluster = holds_alone.cluster
-            and minutes.node = holds_alone.node
-            and minutes.gpu_uuid = holds_alone.gpu_uuid
-            and minutes.bucket_start_at >= holds_alone.started_at - {{ near }}
-            and minutes.bucket_start_at < holds_alone.ended_at + {{ near }}
+            minutes.gpu_uuid = devices_looked_at.gpu_uuid
+            and minutes.bucket_start_at >= devices_looked_at.started_at - {{ near }}
+            and minutes.bucket_start_at < devices_looked_at.ended_at + {{ near }}
             and (
-                minutes.bucket_start_at < holds_alone.started_at + {{ near }}
-                or minutes.bucket_start_at >= holds_alone.ended_at - {{ near }}
+                minutes.bucket_start_at < devices_looked_at.started_at + {{ near }}
+                or minutes.bucket_start_at >= devices_looked_at.ended_at - {{ near }}
             )
     where
         minutes.covered_us > minutes.idle_us
+        and minutes.cluster = devices_looked_at.cluster
+        and minutes.node = devices_looked_at.node
+        and minutes.usage_date = devices_looked_at.usage_date
         and minutes.slot_uuid is null
         and {{ in_touched_days('minutes.usage_date') }}
 

@@ -5,17 +5,25 @@
 
 with
 
-minutes as (
+sightings as (
 
-    select * from {{ ref('int_gpu_minutes_rolled_up') }}
+    select * from {{ ref('int_gpu_sightings') }}
     where {{ in_touched_days('usage_date') }}
 
 ),
 
 offsets as (
 
-    select * from {{ ref('fct_node_clock_offsets') }}
-    where evidence = 'activity' and {{ in_touched_days('usage_date') }}
+    select
+        usage_date,
+        cluster,
+        node,
+        max_by(offset_seconds, abs(offset_seconds)) as offset_seconds,
+        bool_or(is_skewed) as is_skewed
+
+    from {{ ref('fct_node_clock_offsets') }}
+    where {{ in_touched_days('usage_date') }}
+    group by usage_date, cluster, node
 
 ),
 
@@ -25,19 +33,18 @@ summed as (
         usage_date,
         cluster,
         node,
-        gpu_uuid as gpu_id,
-        source,
+        gpu_id,
         cast(sum(reading_count) as bigint) as reading_count,
         cast(sum(repeat_count) as bigint) as repeat_count,
         cast(sum(covered_us) as bigint) as covered_us,
         cast(sum(graphics_us) as bigint) as graphics_us,
         cast(sum(utilization_us) as bigint) as utilization_us,
         sum(energy_joules) as energy_joules,
-        sum(case when power_excess_joules is not null then energy_joules end) as metered_joules,
+        sum(metered_joules) as metered_joules,
         sum(power_excess_joules) as power_excess_joules
 
-    from minutes
-    group by usage_date, cluster, node, gpu_uuid, source
+    from sightings
+    group by usage_date, cluster, node, gpu_id
 
 ),
 
@@ -46,7 +53,6 @@ described as (
     select
         summed.*,
         power_excess_joules / nullif(metered_joules, 0) as energy_difference_ratio,
-        count(*) over (partition by summed.usage_date, summed.cluster, summed.gpu_id) as source_count,
         offsets.offset_seconds as clock_offset_seconds,
         coalesce(offsets.is_skewed, false) as is_clock_skewed
 
@@ -56,7 +62,7 @@ described as (
             summed.usage_date = offsets.usage_date
             and summed.cluster = offsets.cluster
             and summed.node = offsets.node
-            and summed.source = offsets.source
+    where summed.reading_count > 0
 
 ),
 
@@ -68,7 +74,6 @@ final as (
         cluster,
         node,
         gpu_id,
-        source,
 
         -- numerics
         reading_count,
@@ -89,8 +94,7 @@ final as (
             case
                 when abs(energy_difference_ratio) > {{ var('energy_difference_tolerance_ratio') }} then 'energy_disagrees'
             end,
-            case when repeat_count > 0 then 'readings_repeated' end,
-            case when source_count > 1 then 'several_sources' end
+            case when repeat_count > 0 then 'readings_repeated' end
         ) as flags
 
     from described

@@ -332,7 +332,7 @@ from audit_gpu_hours_conserved;
 
 create table mart_telemetry_quality_daily as
 select
-    usage_date, cluster, 'n1' as node, 'GPU-1' as gpu_id, 'import' as source, cast(1440 as bigint) as reading_count,
+    usage_date, cluster, 'n1' as node, 'GPU-1' as gpu_id, cast(1440 as bigint) as reading_count,
     cast(0 as bigint) as repeat_count, cast(24 as double) as covered_hours, cast(9 as double) as energy_kwh,
     cast(0.01 as double) as energy_difference_ratio, cast(2 as double) as clock_offset_seconds, '' as flags
 from audit_gpu_hours_conserved;
