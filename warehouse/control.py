@@ -3,7 +3,7 @@
 Told (written before dbt runs): landed_files, landing_columns, collection_runs, data_through,
 days_landed, sealed_days, build_window.
 Remembered (written after every node succeeded): builds, build_days, consumed, pending_days, and `…_built` tables: the
-compact inputs as the last build held them, from which the next build sees what changed.
+compact inputs as the last build held them, from which the next build sees what changed; and file_columns, what each file holds.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ _SCHEMA = (
     "create table if not exists control.build_days (build_id varchar, usage_date date)",
     "create table if not exists control.consumed (collection_run_id varchar)",
     "create table if not exists control.pending_days (usage_date date)",
+    "create table if not exists control.file_columns (path varchar, column_names varchar)",
     """create table if not exists control.build_window (
         build_id varchar, start_at timestamp, end_at timestamp, is_full_refresh boolean)""",
     # a home built before a model was remembered, and whose sealed days forbid a full refresh, has nothing to compare with
@@ -131,12 +132,7 @@ def write_inputs(
     full_refresh: bool,
 ) -> None:
     """Tell the models which files there are, through when each cluster is known, and which days have new rows."""
-    files = [(table, str(home.raw / file), _partition(file)) for table, file in current_files(landed)]
-    _replace(
-        connection,
-        "landed_files",
-        pl.DataFrame(files, {"table_name": pl.String, "path": pl.String, "dt": pl.String}, orient="row"),
-    )
+    _write_landed_files(connection, [(table, str(home.raw / file), _partition(file)) for table, file in current_files(landed)])
     columns = [
         (table.name, position, column.name, column.sql_type)
         for table in TABLES.values()
@@ -193,6 +189,31 @@ def _replace(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.DataFr
     connection.register("frame", frame.to_arrow())
     connection.execute(f"create or replace table control.{table} as select * from frame")
     connection.unregister("frame")
+
+
+def _write_landed_files(connection: duckdb.DuckDBPyConnection, files: Sequence[tuple[str, str, str]]) -> None:
+    """The files to read, each with the columns it lacks: what landed before a column was added to the landing shape holds none.
+
+    The footer of a file is read once, when it is first told of.
+    """
+    schema = {"table_name": pl.String, "path": pl.String, "dt": pl.String}
+    _replace(connection, "landed_files", pl.DataFrame(files, schema, orient="row"))
+    connection.execute("delete from control.file_columns where path not in (select path from control.landed_files)")
+    known = {row[0] for row in connection.execute("select path from control.file_columns").fetchall()}
+    if unread := [path for _, path, _ in files if path not in known]:
+        connection.execute(
+            """insert into control.file_columns
+            select file_name, array_to_string(list_sort(list(name)), ',') from parquet_schema(?) group by file_name""",
+            [unread],
+        )
+    names = connection.execute("select path, column_names from control.file_columns").fetchall()
+    shapes = {name: [column.name for column in (*table.columns, *LINEAGE)] for name, table in TABLES.items()}
+    columns = {path: set(text.split(",")) for path, text in names}
+    lacking = [
+        (table, path, dt, ",".join(name for name in shapes.get(table, ()) if name not in columns[path]))
+        for table, path, dt in files
+    ]
+    _replace(connection, "landed_files", pl.DataFrame(lacking, schema | {"lacking_columns": pl.String}, orient="row"))
 
 
 def _write_data_through(connection: duckdb.DuckDBPyConnection, landed: Sequence[LandedTable]) -> None:

@@ -7,8 +7,9 @@
             "select column_name, data_type from control.landing_columns where table_name = '" ~ table_name ~ "' order by position"
         ).rows -%}
         {%- set files = run_query(
-            "select path from control.landed_files where table_name = '" ~ table_name ~ "' order by path"
-        ).columns[0].values() -%}
+            "select lacking_columns, path from control.landed_files where table_name = '" ~ table_name
+            ~ "' order by lacking_columns, path"
+        ).rows -%}
     {%- else -%}
         {%- set columns = [] -%}
         {%- set files = [] -%}
@@ -23,12 +24,18 @@
     where false
     {%- else -%}
     {#- with the name of the relation before them, since `at` alone (training_events) is a word of DuckDB's grammar #}
+    {%- for lacking, rows in files | groupby(0) %}
+    {%- set absent = (lacking or '').split(',') %}
     select
-        {% for column in columns %}landed_rows.{{ column[0] }}, {% endfor %}landed_rows.dt
+        {% for column in columns -%}
+        {{ "cast(null as " ~ column[1] ~ ") as " ~ column[0] if column[0] in absent else "landed_rows." ~ column[0] }},
+        {%- endfor %} landed_rows.dt
     from read_parquet(
-        [{% for file in files %}'{{ file | replace("'", "''") }}'{{ ',' if not loop.last }}{% endfor %}],
+        [{% for row in rows %}'{{ row[1] | replace("'", "''") }}'{{ ',' if not loop.last }}{% endfor %}],
         hive_partitioning = true, hive_types = {'dt': date}
     ) as landed_rows
+    {{ 'union all' if not loop.last }}
+    {%- endfor %}
     {%- endif -%}
 {%- endmacro -%}
 

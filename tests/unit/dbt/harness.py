@@ -71,8 +71,12 @@ class Harness:
     def render(self, name: str, **context: Any) -> str:
         """The SQL of a model; `context` is what dbt would know besides, such as its `graph`."""
         (path,) = (DBT_PROJECT / "models").rglob(f"{name}.sql")
+        return self.render_text(path.read_text(), **context)
+
+    def render_text(self, text: str, **context: Any) -> str:
+        """Text that calls the project's macros, as SQL."""
         # one template, so that macros see each other whatever file they are in
-        template = self._environment.from_string(_macros() + path.read_text())
+        template = self._environment.from_string(_macros() + text)
         with mock.patch.object(jinja2.runtime.Macro, "_invoke", _invoke):
             return template.render(context)
 
