@@ -38,6 +38,7 @@ WORLDS = (
     "a_warm_node_loses_clock_and_draws_power_while_free",
     "a_yield_is_measured_against_the_best_sustained",
     "one_training_hour_with_every_common_state",
+    "the_minutes_before_an_hour_and_the_replicas_in_each_minute_decide",
     "usage_cost_is_not_allocation_cost_at_a_rate",
     "work_after_the_last_checkpoint_is_no_goodput",
 )
