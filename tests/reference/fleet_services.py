@@ -129,20 +129,23 @@ def _node(dice: random.Random, fleet: Fleet, number: int, start: int, until: int
 
 def _service(dice: random.Random, fleet: Fleet, name: str, places: Sequence[Place], start: int, until: int) -> None:
     """Replicas of one GPU, some in groups of two, that come and go; a load that rises and falls; what their servers tell."""
-    tells_tokens, tells_pool, tells_latency = dice.random() < 0.7, dice.random() < 0.6, dice.random() < 0.4
-    if dice.random() < 0.8:
+    tells_tokens, tells_pool, tells_latency = dice.random() < 0.7, dice.random() < 0.6, dice.random() < 0.6
+    # a calm service is never seen at its limit, so that what it can do has to be worked out from what it does
+    is_calm = dice.random() < 0.5
+    if dice.random() < 0.7:
         fleet.add(
             "workload_rules",
             priority=10,
             name_regex=f"^{name}-",
             workload=name,
             kind=dice.choice((None, "inference")),
-            latency_target_p95_seconds=dice.choice((None, 1)),
+            latency_target_p95_seconds=dice.choice((None, 1, 1)),
             min_replicas=dice.choice((None, 1, 2)),
             replica_capacity_per_second=dice.choice((None, None, 25, 60) if tells_tokens else (None, None, 0.4)),
             valid_from="2026-01-01T00:00:00Z",
         )
-    load = _load(dice, start, until)
+    load = _load(dice, start, until, (0.02, 0.1, 0.2, 0.35, 0.5) if is_calm else (0.02, 0.1, 0.2, 0.4, 0.85, 0.95))
+    slow = {hour for hour in range(start, until, HOUR_US) if dice.random() < 0.4} if tells_latency else set()
     is_even, is_grouped = dice.random() < 0.5, dice.random() < 0.3
     pool = dice.choice((20, 40)) * GB
     for number, place in enumerate(places):
@@ -156,22 +159,23 @@ def _service(dice: random.Random, fleet: Fleet, name: str, places: Sequence[Plac
         memory = (pool + 20 * GB if tells_pool else 30 * GB) if place.slot is None else 30 * GB
         _samples(dice, fleet, place, start, until, [Work(at, min(1, load[at] * part), memory) for at in sorted(load)])
         step = dice.choice((60, 60, 60, 90, 300)) * SECOND_US
-        kv_peak = dice.choice((0.1, 0.5, 0.97))
+        kv_peak = dice.choice((0.1, 0.3, 0.6) if is_calm else (0.1, 0.5, 0.97))
         at = begin - begin % MINUTE_US + MINUTE_US
         while at + step <= over:
             level = load[max(change for change in load if change <= at)] * part
             if dice.random() < 0.97:
-                _tell_usage(
-                    dice, fleet, job, place, at, step, level, kv_peak, pool if tells_pool else None, tells_tokens, tells_latency
+                row = _tell_usage(dice, fleet, job, place, at, step, level, kv_peak, pool if tells_pool else None, tells_tokens)
+                row["latency_histogram"] = (
+                    _latencies(int(row["request_count"]), at - at % HOUR_US in slow) if tells_latency else ""
                 )
             at += step
 
 
-def _load(dice: random.Random, start: int, until: int) -> dict[int, float]:
+def _load(dice: random.Random, start: int, until: int, levels: Sequence[float]) -> dict[int, float]:
     load: dict[int, float] = {}
     at = start
     while at < until:
-        load[at] = dice.choice((0.02, 0.1, 0.2, 0.4, 0.85, 0.95))
+        load[at] = dice.choice(levels)
         at += dice.randint(5, 70) * MINUTE_US
     return load
 
@@ -187,14 +191,11 @@ def _tell_usage(
     kv_peak: float,
     pool: int | None,
     tells_tokens: bool,
-    tells_latency: bool,
-) -> None:
+) -> Row:
     seconds = step // SECOND_US
     requests = round(dice.uniform(0.8, 1.2) * level * seconds * 0.5)
-    counts = [round(requests * part) for part in (0.5, 0.8, dice.choice((0.9, 0.99)), 0.995, 1)]
-    histogram = [{"le_seconds": bound, "count": count} for bound, count in zip(BOUNDS, counts, strict=True)]
     prompt = round(dice.uniform(0.8, 1.2) * level * seconds * 90)
-    fleet.add(
+    return fleet.add(
         "inference_usage",
         server=f"{job}:8000",
         node=place.node,
@@ -210,8 +211,13 @@ def _tell_usage(
         waiting_requests=dice.choice((0, 0, 3)) if level > 0.8 else 0,
         kv_cache_usage_ratio=round(kv_peak * dice.uniform(0.3, 1) * min(1, level + 0.3), 5),
         kv_cache_total_bytes=pool,
-        latency_histogram=json.dumps(histogram) if tells_latency and requests else None,
     )
+
+
+def _latencies(requests: int, is_slow: bool) -> str:
+    """Requests that took up to so many seconds; a p95 of about 0.9, or of about 1.8 seconds."""
+    counts = [round(requests * part) for part in (0.5, 0.8, 0.9 if is_slow else 0.97, 0.995, 1)]
+    return json.dumps([{"le_seconds": bound, "count": count} for bound, count in zip(BOUNDS, counts, strict=True)])
 
 
 def _siblings(dice: random.Random, fleet: Fleet, job: str, places: Sequence[Place], start: int, until: int) -> None:

@@ -4,9 +4,10 @@ Readings taken where the page leaves two:
 
 - a server's rate in a minute is its work over the part of the minute that its rows cover, a service's the sum of its servers';
 - work is tokens for a service of which any row tells tokens, else requests;
-- activity of a service in a minute is that of its held pieces by covered time, KV use the mean of its servers' by time: one
-  busy replica of twenty does not make a service saturated; requests waiting before one server do;
-- mean activity and KV use of `extrapolated` are over all covered time, and all usage rows, of the 28 days.
+- activity of a service in a minute is that of its held pieces by covered time; KV use is its fullest server's, as requests
+  that wait before one server wait: what a replica can do is rather taken too low than too high;
+- `extrapolated` is the p95 of what each minute extrapolates to. Mean activity of a minute is its replicas': a p95 of rates
+  over a mean of 28 days would tell a service that works for an hour a day that it could do ten times what it ever did.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor, inf
 
-from tests.reference.intervals import Span, common, total, united
+from tests.reference.intervals import Span, total, united
 from tests.reference.states import HeldMinute
 from tests.reference.world import DAY_US, HOUR_US, MINUTE_US, SECOND_US, Run, Usage, World
 
@@ -130,27 +131,20 @@ def replica_capacity(service: Service, day: int) -> tuple[Fraction, str] | None:
     use = _kv_use(service, begin, day)
     activity = _activity(service, begin, day)
     waiting = {minute for row in service.usage if row.waiting > 0 for minute, _ in _by_minute(row)}
-    rates: list[Fraction] = []
     saturated: list[Fraction] = []
+    extrapolated: list[Fraction] = []
     for minute, rate in service.rates.items():
         if begin <= minute < day and minute in service.holding:
-            rates.append(rate / len(service.holding[minute]))
-            is_full = use.get(minute, 0) >= SATURATED_KV_USE or activity.get(minute, 0) >= SATURATED_ACTIVITY
-            if minute in waiting or is_full:
-                saturated.append(rates[-1])
+            of_replica = rate / len(service.holding[minute])
+            used, active = use.get(minute, Fraction(0)), activity.get(minute, Fraction(0))
+            if minute in waiting or used >= SATURATED_KV_USE or active >= SATURATED_ACTIVITY:
+                saturated.append(of_replica)
+            if used or active:
+                extrapolated.append(of_replica / max(used, active))
     if capacity := percentile(saturated):
         return capacity, "saturated"
-    load = max(
-        _mean((part.rolled.mean_activity, part.covered_us) for part in service.held if begin <= part.minute < day) or Fraction(0),
-        _mean(
-            (row.kv_use, Fraction(total(common([(row.start, row.end)], [(begin, day)]))))
-            for row in service.usage
-            if row.kv_use is not None
-        )
-        or Fraction(0),
-    )
-    highest = percentile(rates)
-    return (highest / load, "extrapolated") if highest and load else None
+    highest = percentile(extrapolated)
+    return (highest, "extrapolated") if highest else None
 
 
 def _activity(service: Service, begin: int, end: int) -> dict[int, Fraction]:
@@ -162,12 +156,12 @@ def _activity(service: Service, begin: int, end: int) -> dict[int, Fraction]:
 
 
 def _kv_use(service: Service, begin: int, end: int) -> dict[int, Fraction]:
-    parts: dict[int, list[tuple[Fraction, Fraction]]] = {}
+    result: dict[int, Fraction] = {}
     for row in service.usage:
-        for minute, (start, until) in _by_minute(row):
+        for minute, _ in _by_minute(row):
             if row.kv_use is not None and begin <= minute < end:
-                parts.setdefault(minute, []).append((row.kv_use, Fraction(until - start)))
-    return {minute: mean for minute, found in parts.items() if (mean := _mean(found)) is not None}
+                result[minute] = max(result.get(minute, Fraction(0)), row.kv_use)
+    return result
 
 
 def is_target_missed(service: Service, hour: int) -> bool:
