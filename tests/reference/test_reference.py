@@ -17,6 +17,24 @@ EXPECTED = "fct_gpu_ledger_hourly"
 WITHOUT_REASON = {"unobserved", "out_of_service"}
 #: columns of an expected ledger that the reference does not know
 UNKNOWN = {"workload_id", "is_ghost", "cost", "currency", "cost_source", "gpu_model", "energy_kwh"}
+#: scenarios of what devices, runs and clocks are called or said to be, which the reference takes at their word
+BEYOND = {
+    "a_card_taken_out_under_a_run_leaves_with_its_place": "places of devices",
+    "a_clock_that_runs_ahead_is_set_right": "clocks of nodes",
+    "a_compute_instance_is_a_share_of_its_gpu_instance": "names of MIG instances",
+    "a_job_of_two_kinds_holds_some_of_each": "kinds of GPUs in a job",
+    "a_label_that_names_a_job_by_another_id_is_joined_or_ignored": "other ids of jobs",
+    "a_pod_that_its_collector_calls_a_reservation_holds_nothing": "reservations told by the collector",
+    "a_process_seen_on_a_slice_by_another_name_ranks_it_first": "names of MIG instances",
+    "a_profile_rounded_to_another_gigabyte_is_the_same": "names of MIG profiles",
+    "an_address_is_the_card_that_sat_there_then": "places of devices",
+    "an_id_used_again_a_year_later_is_another_job": "ids of jobs used again",
+    "before_its_first_sighting_a_device_is_implied": "devices before they were seen",
+    "tasks_of_an_array_and_parts_of_a_job_are_runs_of_their_own": "other ids of jobs",
+    "two_instances_on_a_card_of_one_index_are_two": "names of MIG instances",
+    "two_sources_call_one_slice_by_two_names": "names of MIG instances",
+    "without_a_number_the_only_instance_of_a_profile_is_known_by_both_names": "names of MIG instances",
+}
 
 
 def _expects_time(scenario: Scenario) -> bool:
@@ -24,10 +42,20 @@ def _expects_time(scenario: Scenario) -> bool:
     return path.exists() and any(name in path.read_text().splitlines()[0] for name in ("gpu_hours", "gpu_microseconds"))
 
 
-WITH_LEDGER = [scenario for scenario in scenarios() if _expects_time(scenario)]
+WITH_LEDGER = [
+    pytest.param(
+        scenario,
+        id=scenario.name,
+        marks=[pytest.mark.xfail(reason=f"not known to it: {BEYOND[scenario.name]}", strict=True)]
+        if scenario.name in BEYOND
+        else [],
+    )
+    for scenario in scenarios()
+    if _expects_time(scenario)
+]
 
 
-@pytest.mark.parametrize("scenario", WITH_LEDGER, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", WITH_LEDGER)
 def test_the_reference_gets_what_was_worked_by_hand(scenario: Scenario) -> None:
     with (scenario.folder / "expected" / f"{EXPECTED}.csv").open(newline="") as text:
         expected = list(csv.DictReader(text))

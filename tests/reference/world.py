@@ -160,6 +160,15 @@ class Usage:
 
 
 @dataclass(frozen=True)
+class Request:
+    """A request that the gateway's log tells of; `workload` without its namespace."""
+
+    workload: str
+    at: int
+    seconds: Fraction
+
+
+@dataclass(frozen=True)
 class World:
     cluster: str
     samples: Sequence[Sample]
@@ -169,6 +178,7 @@ class World:
     run_gpus: Sequence[RunGpu]
     processes: Sequence[Process]
     usage: Sequence[Usage]
+    requests: Sequence[Request]
     nodes: Sequence[NodeRecord]
     scheduler_through: int | None
     telemetry_through: int | None
@@ -204,6 +214,11 @@ def make_world(cluster: str, tables: Mapping[str, Sequence[Row]]) -> World:
         list(
             {(u.server, u.start, u.model): u for u in (_usage(row, runs) for row in tables.get("inference_usage", ()))}.values()
         ),
+        [
+            Request(row.get("workload") or "", instant(row["started_at"]), Fraction(row["latency_ms"]) / 1000)
+            for row in tables.get("inference_requests", ())
+            if row.get("latency_ms")
+        ],
         sorted((_node(row) for row in tables.get("nodes", ())), key=lambda node: node.at),
         _latest(through.get(name) for name in ("runs", "run_gpus", "nodes", "node_states")),
         _latest(through.get(name) for name in ("gpu_samples", "gpu_processes", "gpu_inventory", "node_samples")),
