@@ -140,7 +140,7 @@ FAULTS = [
     ),
     (
         "more energy than the samples have",
-        "update int_gpu_sightings set energy_joules = energy_joules / 2",
+        "update mart_telemetry_quality_daily set energy_kwh = energy_kwh / 2",
         "audit_energy_conserved",
     ),
     ("an hour without its energy", "update int_device_hours set energy_joules = 0", "audit_energy_conserved"),

@@ -6,9 +6,9 @@
 
 with
 
-sightings as (
+samples as (
 
-    select * from {{ ref('int_gpu_sightings') }}
+    select * from {{ ref('mart_telemetry_quality_daily') }}
     where {{ in_touched_days('usage_date') }}
 
 ),
@@ -70,9 +70,9 @@ sampled_days as (
         usage_date,
         cluster,
         gpu_id,
-        sum(energy_joules) as joules
+        sum(energy_kwh) * 3.6e6 as joules
 
-    from sightings
+    from samples
     group by usage_date, cluster, gpu_id
 
 ),

@@ -5,9 +5,9 @@
 
 with
 
-sightings as (
+minutes as (
 
-    select * from {{ ref('int_gpu_sightings') }}
+    select * from {{ ref('int_gpu_minutes_clocked') }}
     where {{ in_touched_days('usage_date') }}
 
 ),
@@ -33,18 +33,18 @@ summed as (
         usage_date,
         cluster,
         node,
-        gpu_id,
+        gpu_uuid as gpu_id,
         cast(sum(reading_count) as bigint) as reading_count,
         cast(sum(repeat_count) as bigint) as repeat_count,
         cast(sum(covered_us) as bigint) as covered_us,
         cast(sum(graphics_us) as bigint) as graphics_us,
         cast(sum(utilization_us) as bigint) as utilization_us,
         sum(energy_joules) as energy_joules,
-        sum(metered_joules) as metered_joules,
+        sum(case when power_excess_joules is not null then energy_joules end) as metered_joules,
         sum(power_excess_joules) as power_excess_joules
 
-    from sightings
-    group by usage_date, cluster, node, gpu_id
+    from minutes
+    group by usage_date, cluster, node, gpu_uuid
 
 ),
 

@@ -1,7 +1,6 @@
 -- Stretches in which a device was seen directly: its samples, whole intervals, usable or not, and its inventory
 -- records. Sightings in one quarter of an hour are drawn together at once, since a hole of up to
--- inventory_absent_minutes (15) always belongs to the inventory. Kept by day, so that a year is small. What the samples of a
--- stretch add up to is counted on the way: the minutes are grouped by device here, once.
+-- inventory_absent_minutes (15) always belongs to the inventory. Kept by day, so that a year is small.
 
 {{ config(materialized='incremental', incremental_strategy='replace_days') }}
 
@@ -32,15 +31,7 @@ instants as (
         -- whole readings of a minute are about of one length; those that were cut have kept their own ends
         coalesce(first_reading_until_at, {{ plus_microseconds('first_start_at', reading_us) }}) as first_seen_until_at,
         coalesce(last_reading_from_at, {{ plus_microseconds('last_end_at', '-' ~ reading_us) }}) as last_seen_from_at,
-        last_end_at as seen_until_at,
-        reading_count,
-        repeat_count,
-        covered_us,
-        graphics_us,
-        utilization_us,
-        energy_joules,
-        case when power_excess_joules is not null then energy_joules end as metered_joules,
-        power_excess_joules
+        last_end_at as seen_until_at
 
     from minutes
     where {{ in_touched_days('usage_date') }}
@@ -55,15 +46,7 @@ instants as (
         seen_at as seen_from_at,
         seen_at as first_seen_until_at,
         seen_at as last_seen_from_at,
-        seen_at as seen_until_at,
-        cast(0 as bigint) as reading_count,
-        cast(0 as bigint) as repeat_count,
-        cast(0 as bigint) as covered_us,
-        cast(0 as bigint) as graphics_us,
-        cast(0 as bigint) as utilization_us,
-        cast(null as double) as energy_joules,
-        cast(null as double) as metered_joules,
-        cast(null as double) as power_excess_joules
+        seen_at as seen_until_at
 
     from inventory
     where {{ in_touched_days('cast(seen_at as date)') }}
@@ -81,15 +64,7 @@ quarters as (
         min(seen_from_at) as seen_from_at,
         min(first_seen_until_at) as first_seen_until_at,
         max(last_seen_from_at) as last_seen_from_at,
-        max(seen_until_at) as seen_until_at,
-        cast(sum(reading_count) as bigint) as reading_count,
-        cast(sum(repeat_count) as bigint) as repeat_count,
-        cast(sum(covered_us) as bigint) as covered_us,
-        cast(sum(graphics_us) as bigint) as graphics_us,
-        cast(sum(utilization_us) as bigint) as utilization_us,
-        sum(energy_joules) as energy_joules,
-        sum(metered_joules) as metered_joules,
-        sum(power_excess_joules) as power_excess_joules
+        max(seen_until_at) as seen_until_at
 
     from instants
     group by usage_date, cluster, node, gpu_id, quarter_number
@@ -139,15 +114,7 @@ stretches as (
         min(seen_from_at) as seen_from_at,
         min(first_seen_until_at) as first_seen_until_at,
         max(last_seen_from_at) as last_seen_from_at,
-        max(seen_until_at) as seen_until_at,
-        cast(sum(reading_count) as bigint) as reading_count,
-        cast(sum(repeat_count) as bigint) as repeat_count,
-        cast(sum(covered_us) as bigint) as covered_us,
-        cast(sum(graphics_us) as bigint) as graphics_us,
-        cast(sum(utilization_us) as bigint) as utilization_us,
-        sum(energy_joules) as energy_joules,
-        sum(metered_joules) as metered_joules,
-        sum(power_excess_joules) as power_excess_joules
+        max(seen_until_at) as seen_until_at
 
     from numbered
     group by usage_date, cluster, node, gpu_id, stretch_number
