@@ -106,7 +106,7 @@ above_samples as (
             and device_days.gpu_id = sampled_days.gpu_id
     where
         device_days.measured_joules
-        > coalesce(sampled_days.joules, 0.0) * (1 + 1e-9) + 1e-5 * (1 + device_days.row_count)
+        > coalesce(sampled_days.joules, 0.0) * (1 + 1e-9) + 1e-2 + 1e-5 * device_days.row_count
     group by device_days.usage_date, device_days.cluster
 
 ),
@@ -116,9 +116,10 @@ audited as (
     select
         usage_date,
         cluster,
-        sum(promised_joules) / 3.6e6 as promised,
-        sum(measured_joules) / 3.6e6 as measured,
-        (sum(measured_joules) - sum(promised_joules)) / 3.6e6 as difference,
+        -- the order of an addition shows in the last digits, and the same day must say the same
+        round(sum(promised_joules) / 3.6e6, 9) as promised,
+        round(sum(measured_joules) / 3.6e6, 9) as measured,
+        round((sum(measured_joules) - sum(promised_joules)) / 3.6e6, 9) as difference,
         -- each row is rounded to 12 digits of a kWh
         count(
             case

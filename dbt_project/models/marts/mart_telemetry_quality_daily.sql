@@ -52,7 +52,7 @@ described as (
 
     select
         summed.*,
-        power_excess_joules / nullif(metered_joules, 0) as energy_difference_ratio,
+        round(power_excess_joules / nullif(metered_joules, 0), 9) as energy_difference_ratio,
         offsets.offset_seconds as clock_offset_seconds,
         coalesce(offsets.is_skewed, false) as is_clock_skewed
 
@@ -81,9 +81,9 @@ final as (
         cast(covered_us as double) / 3.6e9 as covered_hours,
         cast(graphics_us as double) / 3.6e9 as graphics_engine_active_hours,
         cast(utilization_us as double) / 3.6e9 as gpu_utilization_hours,
-        energy_joules / 3.6e6 as energy_kwh,
-        metered_joules / 3.6e6 as metered_kwh,
-        (metered_joules + power_excess_joules) / 3.6e6 as metered_by_power_kwh,
+        round(energy_joules / 3.6e6, 9) as energy_kwh,
+        round(metered_joules / 3.6e6, 9) as metered_kwh,
+        round((metered_joules + power_excess_joules) / 3.6e6, 9) as metered_by_power_kwh,
         energy_difference_ratio,
         clock_offset_seconds,
 
