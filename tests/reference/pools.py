@@ -86,8 +86,9 @@ def _placed(known: Mapping[str, Device], hold: PoolHold, inventory: Mapping[str,
     if not match:
         return [hold]
     profile, slices = match[2], int(match[3])
-    # 1c.3g.40gb is one of the three compute instances of a slot 3g.40gb
-    hold = replace(hold, profile=profile, count=hold.count * Fraction(int(match[1] or slices), slices))
+    # 1c.3g.40gb is one of the three compute instances of a slot 3g.40gb: a share of it
+    part = Fraction(int(match[1] or slices), slices)
+    hold = replace(hold, profile=profile, count=hold.count * part, is_shared=hold.is_shared or part < 1)
     here = [device for device in known.values() if device.node == hold.node]
     having = united(span for device in here if profile in device.profiles for span in inventory[device.gpu])
     span = [(hold.start, hold.end)]

@@ -1,8 +1,8 @@
 -- The promise of semantics 3: the time a run holds is what its scheduler allocated, times the time it ran. Of a run whose
 -- claims are whole devices and that nothing cut short, promised is the scheduler's own figure; of the others (shares,
--- MIG slots, overlaps, more holders than devices, time out of service) it is each hold's part of its device while the
--- device was in service. A run-day that does not hold keeps the build from being published: look for its run in
--- `dim_runs` and compare `int_slot_holds` with the ledger.
+-- MIG slots, overlaps, runs that were never closed, more holders than devices, time out of service) it is each hold's
+-- part of its device while the device was in service. A run-day that does not hold keeps the build from being published:
+-- look for its run in `dim_runs` and compare `int_slot_holds` with the ledger.
 
 {{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
 
@@ -26,17 +26,12 @@ claims as (
 
 ),
 
-holds as (
+-- also on the days after the one on which the next holder of a device ended it
+cut_short as (
 
-    select * from {{ ref('int_slot_holds') }}
-    where {{ in_touched_days('usage_date') }}
-
-),
-
-spans as (
-
-    select * from {{ ref('int_slot_spans') }}
-    where {{ in_touched_days('usage_date') }}
+    select distinct run_id
+    from {{ ref('int_holds_exact') }}
+    where flag in ('runaway', 'overlap')
 
 ),
 
@@ -47,6 +42,83 @@ states as (
         state in ('down', 'maintenance', 'lost') as is_out_of_service
 
     from {{ ref('int_gpu_state_spans') }} as states
+    where {{ in_touched_days('usage_date') }}
+
+),
+
+pool_claims as (
+
+    select * from {{ ref('int_pool_claims_placed') }}
+    where {{ in_touched_days('cast(hour_start_at as date)') }}
+
+),
+
+pool_units as (
+
+    select * from {{ ref('int_pool_units_freed') }}
+    where {{ in_touched_days('cast(hour_start_at as date)') }}
+
+),
+
+-- what others hold exactly is not in the pool: a run may be told of devices of which none is left
+offered as (
+
+    select
+        pool_claims.run_id,
+        pool_claims.hour_start_at,
+        pool_claims.started_at,
+        pool_claims.unit_count * {{ microseconds_between('pool_claims.started_at', 'pool_claims.ended_at') }} as claimed_us,
+        coalesce(sum(
+            pool_units.free_share * {{ microseconds_between(
+                'greatest(pool_claims.started_at, pool_units.started_at)', 'least(pool_claims.ended_at, pool_units.ended_at)'
+            ) }}
+        ), 0) as offered_us
+
+    from pool_claims
+    left join pool_units
+        on
+            pool_claims.cluster = pool_units.cluster
+            and pool_claims.node = pool_units.node
+            and pool_claims.pool = pool_units.pool
+            and pool_claims.hour_start_at = pool_units.hour_start_at
+            and pool_units.started_at < pool_claims.ended_at
+            and pool_units.ended_at > pool_claims.started_at
+    -- a node of which no device is known has as many as are held
+    where exists (
+        select 1
+        from states
+        where
+            states.cluster = pool_claims.cluster
+            and states.node = pool_claims.node
+            and states.usage_date = cast(pool_claims.hour_start_at as date)
+    )
+    group by
+        pool_claims.run_id, pool_claims.hour_start_at, pool_claims.started_at, pool_claims.ended_at, pool_claims.node,
+        pool_claims.pool, pool_claims.unit_count
+
+),
+
+short_pools as (
+
+    select distinct
+        run_id,
+        cast(hour_start_at as date) as usage_date
+
+    from offered
+    where offered_us < claimed_us - 1
+
+),
+
+holds as (
+
+    select * from {{ ref('int_slot_holds') }}
+    where {{ in_touched_days('usage_date') }}
+
+),
+
+spans as (
+
+    select * from {{ ref('int_slot_spans') }}
     where {{ in_touched_days('usage_date') }}
 
 ),
@@ -326,6 +398,8 @@ compared as (
                 allocated.is_told
                 and not coalesce(held.is_cut, false)
                 and not coalesce(claimed.is_cut, false)
+                and cut_short.run_id is null
+                and short_pools.run_id is null
                 and (claimed.claimed_us is null or abs(claimed.claimed_us - allocated.allocated_us) <= 1)
                 then allocated.allocated_us
             else coalesce(held.held_us, 0)
@@ -338,6 +412,8 @@ compared as (
     left join allocated on known.usage_date = allocated.usage_date and known.run_id = allocated.run_id
     left join held on known.usage_date = held.usage_date and known.cluster = held.cluster and known.run_id = held.run_id
     left join claimed on known.usage_date = claimed.usage_date and known.run_id = claimed.run_id
+    left join cut_short on known.run_id = cut_short.run_id
+    left join short_pools on known.usage_date = short_pools.usage_date and known.run_id = short_pools.run_id
     left join measured
         on known.usage_date = measured.usage_date and known.cluster = measured.cluster and known.run_id = measured.run_id
 
