@@ -14,6 +14,7 @@ COMMANDS = {
     "run": "warehouse.pipeline:run_command",
     "status": "warehouse.status:status_command",
     "digest": "warehouse.digest.command:digest_command",
+    "what-if": "warehouse.what_if:what_if_command",
     "compact": "warehouse.maintenance:compact_command",
     "retention": "warehouse.maintenance:retention_command",
 }

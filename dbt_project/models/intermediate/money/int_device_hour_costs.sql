@@ -52,56 +52,9 @@ billed as (
 ),
 
 -- the card in force at the start of the hour, the most specific first
-card_keys as (
-
-    select distinct
-        hour_start_at,
-        cluster,
-        gpu_model,
-        provider
-
-    from device_hours
-
-),
-
-cards_in_force as (
-
-    select
-        card_keys.*,
-        rate_cards.currency,
-        rate_cards.fixed_cost_per_hour,
-        rate_cards.cost_per_kwh,
-        case
-            when rate_cards.cluster is not null and rate_cards.provider_key is not null then 'cluster and provider'
-            when rate_cards.cluster is not null then 'cluster'
-            when rate_cards.provider_key is not null then 'provider'
-            else 'neither'
-        end as cost_basis,
-        row_number() over (
-            partition by card_keys.hour_start_at, card_keys.cluster, card_keys.gpu_model, card_keys.provider
-            order by
-                case when rate_cards.cluster is not null then 0 else 1 end nulls last,
-                case when rate_cards.provider_key is not null then 0 else 1 end nulls last,
-                rate_cards.valid_from_at desc nulls last,
-                rate_cards.landed_at desc nulls last,
-                rate_cards.currency nulls last
-        ) as card_rank
-
-    from card_keys
-    inner join rate_cards
-        on
-            lower(trim(card_keys.gpu_model)) = rate_cards.gpu_model_key
-            and (rate_cards.cluster is null or rate_cards.cluster = card_keys.cluster)
-            and (rate_cards.provider_key is null or rate_cards.provider_key = lower(trim(card_keys.provider)))
-            and rate_cards.valid_from_at <= card_keys.hour_start_at
-            and (rate_cards.valid_to_at is null or card_keys.hour_start_at < rate_cards.valid_to_at)
-
-),
-
 cards as (
 
-    select * from cards_in_force
-    where card_rank = 1
+    {{ rate_cards_in_force('device_hours', 'rate_cards') }}
 
 ),
 
@@ -165,12 +118,7 @@ final as (
             case cost_source
                 when 'billing' then billed_cost
                 when 'estimate' then cast(round(estimated_cost_per_hour * inventory_hours, 6) as decimal(18, 6))
-                when 'rate_card'
-                    then cast(
-                        round(
-                            fixed_cost_per_hour * inventory_hours + coalesce(cost_per_kwh * energy_kwh, 0.0), 6
-                        ) as decimal(18, 6)
-                    )
+                when 'rate_card' then {{ rate_card_cost('inventory_hours', 'energy_kwh') }}
             end as decimal(18, 6)
         ) as cost,
         case cost_source

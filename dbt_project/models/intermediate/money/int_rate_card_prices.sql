@@ -1,5 +1,5 @@
--- Rate cards as a price per hour with its parts: a rate, or purchase price over depreciation hours, plus hosting, plus
--- energy at the measured kWh. A price of 0 is a price; a part that is not given adds nothing.
+-- Rate cards as a price per hour with its parts. How a card prices is said in `macros/rate_cards.sql`, which the what-if
+-- command reads as well.
 
 with
 
@@ -11,25 +11,7 @@ rate_cards as (
 
 priced as (
 
-    select
-        lower(trim(gpu_model)) as gpu_model_key,
-        nullif(lower(trim(provider)), '') as provider_key,
-        nullif(trim(cluster), '') as cluster,
-        trim(currency) as currency,
-        valid_from as valid_from_at,
-        valid_to as valid_to_at,
-        case
-            when cost_per_gpu_hour is not null then cast(cost_per_gpu_hour as double)
-            else
-                cast(purchase_price as double) / nullif(depreciation_hours, 0)
-                + coalesce(cast(hosting_cost_per_hour as double), 0.0)
-        end as fixed_cost_per_hour,
-        case
-            when cost_per_gpu_hour is null then cast(energy_price_per_kwh as double) * coalesce(pue, cast(1.0 as double))
-        end as cost_per_kwh,
-        landed_at
-
-    from rate_cards
+    {{ rate_card_prices('rate_cards') }}
 
 )
 
