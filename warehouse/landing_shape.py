@@ -426,6 +426,38 @@ TABLES: Mapping[str, Table] = {
             """,
         ),
         _table(
+            "list_prices",
+            key="model listed_as provider currency valid_from",
+            time="valid_from",
+            group="reference",
+            columns="""
+            model text *
+            listed_as text
+            provider text
+            currency text *
+            input_cost_per_million_tokens money >=0
+            cached_input_cost_per_million_tokens money >=0
+            output_cost_per_million_tokens money >=0
+            cost_per_thousand_requests money >=0
+            valid_from timestamp *
+            valid_to timestamp
+            """,
+        ),
+        _table(
+            "carbon_intensities",
+            key="cluster region valid_from",
+            time="valid_from",
+            group="reference",
+            columns="""
+            cluster text
+            region text
+            grams_co2e_per_kwh double * >=0
+            pue double >0
+            valid_from timestamp *
+            valid_to timestamp
+            """,
+        ),
+        _table(
             "workload_rules",
             key="priority cluster namespace name_regex valid_from",
             time="valid_from",
@@ -481,6 +513,8 @@ ORDERED_INSTANTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "run_gpus": (("started_at", "ended_at"),),
     "billing_lines": (("charge_period_start", "charge_period_end"), ("billing_period_start", "billing_period_end")),
     "rate_cards": (("valid_from", "valid_to"),),
+    "list_prices": (("valid_from", "valid_to"),),
+    "carbon_intensities": (("valid_from", "valid_to"),),
     "workload_rules": (("valid_from", "valid_to"),),
 }
 

@@ -37,7 +37,7 @@ UNITS = frozenset(
         *("currency/token", "currency/Mtoken", "currency/request", "currency/1000request"),
         *("kWh", "J", "J/us", "W", "MHz", "°C", "bytes", "bytes/s", "bytes·min", "bytes·us"),
         *("count", "tokens", "tokens/s", "tokens/gpu_h", "requests/s", "requests/gpu_h", "1/s"),
-        *("ratio", "mask"),
+        *("ratio", "mask", "g", "g/kWh", "mWh", "ug"),
     }
 )
 

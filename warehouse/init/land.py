@@ -1,4 +1,4 @@
-"""Land what `config/rate_cards.csv` and `config/workload_rules.csv` say, where it differs from what they said before.
+"""Land what the tables of `config/` say (rate cards, workload rules, list prices, carbon intensities), where it is new.
 
 Each build calls this first, so that a saved file is in force from the next build on. A broken line goes to quarantine and
 the rest lands; a file that cannot be read at all leaves what it said last in force. Neither stops a build: the rest of the
@@ -26,7 +26,7 @@ from warehouse.landing_shape import TABLES, Table
 from warehouse.outcomes import current_files, landed_tables
 
 SOURCE = "config"
-TABLE_NAMES = ("rate_cards", "workload_rules")
+TABLE_NAMES = ("rate_cards", "workload_rules", "list_prices", "carbon_intensities")
 #: the end of a row that is in force at no time and has no beginning
 NEVER = datetime(1970, 1, 1)
 
@@ -64,7 +64,12 @@ def path_of(home: Home, table_name: str) -> Path:
 
 def read_said(home: Home, table_name: str) -> Said:
     """Read one file; nothing is landed."""
-    table, path = TABLES[table_name], path_of(home, table_name)
+    return read_file(path_of(home, table_name), table_name)
+
+
+def read_file(path: Path, table_name: str) -> Said:
+    """Read a file of that table wherever it lies; nothing is landed."""
+    table = TABLES[table_name]
     try:
         file = read_config_file(path, [column.name for column in table.columns if column.required])
     except ConfigError as error:
@@ -130,6 +135,9 @@ def _problem(table: Table, row: ConfigRow) -> str | None:
         if not row.cells.get("purchase_price") or not row.cells.get("depreciation_hours"):
             return "give cost_per_gpu_hour, or purchase_price with depreciation_hours (three years are 26280)"
         return None
+    if table.name == "list_prices":
+        priced = any(value for name, value in row.cells.items() if "_cost_per_" in f"_{name}")
+        return None if priced else "give a price: input, output or cached input per million tokens, or one per 1,000 requests"
     pattern = row.cells.get("name_regex")
     return _broken_pattern(pattern) if pattern else None
 

@@ -34,6 +34,12 @@ inference_hours as (
 
 ),
 
+list_prices as (
+
+    select * from {{ ref('int_list_prices') }}
+
+),
+
 -- the cluster of usage without a known workload is that of its rows
 model_clusters as (
 
@@ -77,6 +83,20 @@ added as (
         cast(sum(output_tokens) as bigint) as output_tokens,
         cast(sum(tokens_useful) as bigint) as tokens_useful,
         max(replica_count) as replica_count,
+        cast(sum(energy_mwh) as bigint) as energy_mwh,
+        cast(sum(co2e_micrograms) as bigint) as co2e_micrograms,
+        cast(sum(measured_us) as bigint) as measured_us,
+        -- where some of the energy has no carbon intensity, grams would be too few
+        count(case when energy_mwh is not null and co2e_micrograms is null then 1 end) > 0 as is_carbon_partial,
+
+        -- the hours whose energy is known, over which energy per unit is taken
+        {% set is_metered = 'measured_us >= ' ~ var('coverage_floor_ratio') ~ ' * held_us' %}
+        cast(sum(case when {{ is_metered }} then energy_mwh end) as double) / 1e6 as metered_kwh,
+        cast(sum(case when {{ is_metered }} then co2e_micrograms end) as double) / 1e6 as metered_grams,
+        cast(
+            sum(case when {{ is_metered }} then coalesce(prompt_tokens, 0) + coalesce(output_tokens, 0) end) as double
+        ) as metered_tokens,
+        cast(sum(case when {{ is_metered }} then request_count end) as double) as metered_request_count,
         cast(sum(held_us) as bigint) as held_us,
         cast(sum(case when currency <> 'unknown' then held_us else 0 end) as bigint) as priced_us,
         {% for basis in bases %}
@@ -148,9 +168,83 @@ ratios as (
         {{ unit_cost('priced_' ~ basis ~ '_cost', 'priced_request_count') }} as {{ basis }}_cost_per_request,
         {{ unit_cost('priced_' ~ basis ~ '_cost', 'priced_successful_count', '1000') }} as {{ basis }}_cost_per_thousand_requests,
         {% endfor %}
-        cast(coalesce(prompt_tokens, 0) + coalesce(output_tokens, 0) as bigint) as tokens_all
+        cast(coalesce(prompt_tokens, 0) + coalesce(output_tokens, 0) as bigint) as tokens_all,
+        measured_us >= {{ var('coverage_floor_ratio') }} * held_us and measured_us > 0 as is_energy_known,
+        -- what part of the day's tokens (without any: of its requests) the priced cost is of
+        case
+            when not is_priced then null
+            when coalesce(prompt_tokens, 0) + coalesce(output_tokens, 0) > 0
+                then priced_tokens / nullif(coalesce(prompt_tokens, 0) + coalesce(output_tokens, 0), 0)
+            else priced_request_count / nullif(request_count, 0)
+        end as priced_share_of_tokens
 
     from split
+
+),
+
+-- what the day's tokens and requests would have cost elsewhere; a price that is not given for a kind that was served
+-- says nothing
+listed as (
+
+    select
+        ratios.usage_date,
+        ratios.workload_id,
+        ratios.model,
+        ratios.currency,
+        list_prices.list_model,
+        list_prices.list_provider,
+        list_prices.valid_from,
+        case
+            when
+                (coalesce(ratios.uncached_prompt_tokens, 0) > 0 and list_prices.input_price is null)
+                or (coalesce(ratios.cached_prompt_tokens, 0) > 0 and list_prices.cached_price is null)
+                or (coalesce(ratios.output_tokens, 0) > 0 and list_prices.output_price is null)
+                then
+                    ratios.request_count * list_prices.request_price / 1e3
+            else
+                (
+                    coalesce(ratios.uncached_prompt_tokens * list_prices.input_price, 0.0)
+                    + coalesce(ratios.cached_prompt_tokens * list_prices.cached_price, 0.0)
+                    + coalesce(ratios.output_tokens * list_prices.output_price, 0.0)
+                ) / 1e6
+                + coalesce(ratios.request_count * list_prices.request_price / 1e3, 0.0)
+        end as list_cost
+
+    from ratios
+    inner join list_prices
+        on
+            ratios.model = list_prices.model
+            and ratios.currency = list_prices.currency
+            and list_prices.valid_from < cast(ratios.usage_date as timestamp) + interval 1 day
+            and (list_prices.valid_to is null or cast(ratios.usage_date as timestamp) < list_prices.valid_to)
+
+),
+
+-- of one provider's prices the newest, of several providers' the cheapest for what was served that day
+listed_newest as (
+
+    select
+        listed.*,
+        row_number() over (
+            partition by usage_date, workload_id, model, currency, list_provider, list_model
+            order by valid_from desc nulls last
+        ) as price_rank
+
+    from listed
+
+),
+
+listed_cheapest as (
+
+    select
+        listed_newest.*,
+        row_number() over (
+            partition by usage_date, workload_id, model, currency
+            order by list_cost nulls last, list_provider nulls last, list_model nulls last
+        ) as provider_rank
+
+    from listed_newest
+    where price_rank = 1
 
 ),
 
@@ -197,6 +291,32 @@ final as (
         latencies.latency_p95_seconds,
         latencies.latency_p99_seconds,
 
+        -- energy and carbon
+        cast(ratios.energy_mwh as double) / 1e6 as energy_kwh,
+        cast(ratios.measured_us as double) / 3.6e9 as energy_measured_gpu_hours,
+        case when ratios.is_energy_known then 1e6 * ratios.metered_kwh / nullif(ratios.metered_tokens, 0) end
+            as energy_kwh_per_million_tokens,
+        case when ratios.is_energy_known then ratios.metered_kwh / nullif(ratios.metered_request_count, 0) end
+            as energy_kwh_per_request,
+        case when not ratios.is_carbon_partial then cast(ratios.co2e_micrograms as double) / 1e6 end as co2e_grams,
+        case
+            when ratios.is_energy_known and not ratios.is_carbon_partial
+                then 1e6 * ratios.metered_grams / nullif(ratios.metered_tokens, 0)
+        end as co2e_grams_per_million_tokens,
+        case
+            when ratios.is_energy_known and not ratios.is_carbon_partial
+                then ratios.metered_grams / nullif(ratios.metered_request_count, 0)
+        end as co2e_grams_per_request,
+
+        -- build or buy
+        listed_cheapest.list_model,
+        listed_cheapest.list_provider,
+        cast(listed_cheapest.list_cost as decimal(18, 6)) as list_cost,
+        {{ unit_cost('listed_cheapest.list_cost', 'cast(ratios.tokens_all as double)', '1e6') }} as list_cost_per_million_tokens,
+        {{ unit_cost('listed_cheapest.list_cost', 'cast(ratios.request_count as double)', '1000') }} as list_cost_per_thousand_requests,
+        cast(ratios.priced_allocation_cost as double) / nullif(ratios.priced_share_of_tokens, 0)
+        / nullif(listed_cheapest.list_cost, 0) as cost_to_list_ratio,
+
         -- text
         ratios.token_cost_method,
         case
@@ -216,6 +336,13 @@ final as (
             ratios.usage_date = latencies.usage_date
             and ratios.workload_id = latencies.workload_id
             and ratios.model = latencies.model
+    left join listed_cheapest
+        on
+            ratios.usage_date = listed_cheapest.usage_date
+            and ratios.workload_id = listed_cheapest.workload_id
+            and ratios.model = listed_cheapest.model
+            and ratios.currency = listed_cheapest.currency
+            and listed_cheapest.provider_rank = 1
 
 )
 

@@ -64,6 +64,9 @@ assigned as (
             when nullif(trim(requests.workload), '') is not null then coalesce(workload_names.workload_id, 'unknown')
             else coalesce(model_servers.workload_id, 'unknown')
         end as workload_id,
+        nullif(trim(requests.application), '') as application,
+        nullif(trim(requests.team), '') as team,
+        nullif(trim(requests.adapter), '') as adapter,
         requests.prompt_tokens,
         requests.cached_prompt_tokens,
         coalesce(requests.prompt_includes_cached, true) as prompt_includes_cached,

@@ -32,7 +32,14 @@ workloads as (
 
 ),
 
-held as (
+energy as (
+
+    select * from {{ ref('int_workload_energy_hourly') }}
+    where {{ in_touched_days('usage_date') }}
+
+),
+
+held_costs as (
 
     select
         hour_start_at,
@@ -47,6 +54,23 @@ held as (
     from cost_bases
     group by hour_start_at, usage_date, workload_id, currency
     having sum(held_us) > 0
+
+),
+
+held as (
+
+    select
+        held_costs.*,
+        energy.energy_mwh,
+        energy.measured_us,
+        energy.co2e_micrograms
+
+    from held_costs
+    left join energy
+        on
+            held_costs.hour_start_at = energy.hour_start_at
+            and held_costs.workload_id = energy.workload_id
+            and held_costs.currency = energy.currency
 
 ),
 
@@ -227,6 +251,12 @@ held_amounts as (
     select hour_start_at, usage_date, workload_id, currency, 'usage' as measure, usage_micros as amount from held
     union all
     select hour_start_at, usage_date, workload_id, currency, 'fully_loaded' as measure, fully_loaded_micros as amount from held
+    union all
+    select hour_start_at, usage_date, workload_id, currency, 'energy' as measure, energy_mwh as amount from held
+    union all
+    select hour_start_at, usage_date, workload_id, currency, 'measured_us' as measure, measured_us as amount from held
+    union all
+    select hour_start_at, usage_date, workload_id, currency, 'co2e' as measure, co2e_micrograms as amount from held
 
 ),
 
@@ -263,7 +293,10 @@ model_costs as (
         cast(sum(case when measure = 'held_us' then part end) as bigint) as held_us,
         cast(sum(case when measure = 'allocation' then part end) as bigint) as allocation_micros,
         cast(sum(case when measure = 'usage' then part end) as bigint) as usage_micros,
-        cast(sum(case when measure = 'fully_loaded' then part end) as bigint) as fully_loaded_micros
+        cast(sum(case when measure = 'fully_loaded' then part end) as bigint) as fully_loaded_micros,
+        cast(sum(case when measure = 'energy' then part end) as bigint) as energy_mwh,
+        cast(sum(case when measure = 'measured_us' then part end) as bigint) as measured_us,
+        cast(sum(case when measure = 'co2e' then part end) as bigint) as co2e_micrograms
 
     from amounts_shared
     group by hour_start_at, usage_date, workload_id, model, currency
@@ -391,6 +424,9 @@ joined as (
         model_costs.allocation_micros,
         model_costs.usage_micros,
         model_costs.fully_loaded_micros,
+        model_costs.energy_mwh,
+        coalesce(model_costs.measured_us, 0) as measured_us,
+        model_costs.co2e_micrograms,
         model_served.request_count,
         model_served.failed_request_count,
         model_served.prompt_tokens,
@@ -471,6 +507,9 @@ final as (
         case when currency <> 'unknown' then {{ from_micros('allocation_micros') }} end as allocation_cost,
         case when currency <> 'unknown' then {{ from_micros('usage_micros') }} end as usage_cost,
         case when currency <> 'unknown' then {{ from_micros('fully_loaded_micros') }} end as fully_loaded_cost,
+        energy_mwh,
+        measured_us,
+        co2e_micrograms,
         request_count,
         failed_request_count,
         prompt_tokens,

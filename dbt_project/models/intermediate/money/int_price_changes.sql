@@ -12,6 +12,18 @@ cards as (
 
 ),
 
+list_prices as (
+
+    select * from {{ ref('stg_landing__list_prices') }}
+
+),
+
+carbon as (
+
+    select * from {{ ref('stg_landing__carbon_intensities') }}
+
+),
+
 delivered_through as (
 
     select * from {{ ref('int_billing_delivered_through') }}
@@ -55,6 +67,41 @@ changes as (
         )) as fingerprint
 
     from cards
+    cross join data_through
+
+    union all
+
+    select
+        concat_ws(
+            '|', 'list', list_prices.model, coalesce(list_prices.listed_as, ''), coalesce(list_prices.provider, ''),
+            list_prices.currency, cast(list_prices.valid_from as varchar)
+        ) as change_key,
+        list_prices.valid_from as started_at,
+        coalesce(list_prices.valid_to, data_through.data_through_at) as ended_at,
+        md5(concat_ws(
+            '|',
+            coalesce(cast(list_prices.input_cost_per_million_tokens as varchar), ''),
+            coalesce(cast(list_prices.cached_input_cost_per_million_tokens as varchar), ''),
+            coalesce(cast(list_prices.output_cost_per_million_tokens as varchar), ''),
+            coalesce(cast(list_prices.cost_per_thousand_requests as varchar), '')
+        )) as fingerprint
+
+    from list_prices
+    cross join data_through
+
+    union all
+
+    select
+        concat_ws(
+            '|', 'carbon', coalesce(carbon.cluster, ''), coalesce(carbon.region, ''), cast(carbon.valid_from as varchar)
+        ) as change_key,
+        carbon.valid_from as started_at,
+        coalesce(carbon.valid_to, data_through.data_through_at) as ended_at,
+        md5(concat_ws(
+            '|', cast(carbon.grams_co2e_per_kwh as varchar), coalesce(cast(carbon.pue as varchar), '')
+        )) as fingerprint
+
+    from carbon
     cross join data_through
 
     union all

@@ -41,6 +41,7 @@ CORE_TABLES: Mapping[str, str] = {
         " workload varchar, submitted_at timestamp, started_at timestamp, held_from_at timestamp, held_until_at timestamp,"
         " gpu_count double"
     ),
+    "dim_nodes": "cluster varchar, node varchar, provider varchar, region varchar",
     "dim_workloads": (
         "workload_id varchar, cluster varchar, namespace varchar, workload varchar, application varchar, team varchar,"
         " model varchar, kind varchar"
@@ -48,7 +49,15 @@ CORE_TABLES: Mapping[str, str] = {
 }
 
 #: the landing tables that money and inference read, as staging hands them on
-LANDED = ("billing_lines", "rate_cards", "gpu_inventory", "inference_usage", "inference_requests")
+LANDED = (
+    "billing_lines",
+    "rate_cards",
+    "gpu_inventory",
+    "inference_usage",
+    "inference_requests",
+    "list_prices",
+    "carbon_intensities",
+)
 
 #: the models from bills to device-hours, in the order of the graph
 DEVICE_COST_MODELS = (
@@ -81,8 +90,10 @@ UNIT_COST_MODELS = (
     "int_inference_latency_hourly",
     "int_inference_coverage_hourly",
     "fct_inference_hourly",
+    "int_workload_energy_hourly",
     "int_workload_model_hours",
     "int_inference_latency_daily",
+    "int_list_prices",
     "mart_unit_economics_daily",
 )
 

@@ -1,0 +1,1 @@
+{{ landed_last('carbon_intensities', ['cluster', 'region', 'valid_from']) }}
