@@ -15,6 +15,7 @@ COMMANDS = {
     "status": "warehouse.status:status_command",
     "digest": "warehouse.digest.command:digest_command",
     "what-if": "warehouse.what_if:what_if_command",
+    "list-prices": "warehouse.list_prices:list_prices_command",
     "compact": "warehouse.maintenance:compact_command",
     "retention": "warehouse.maintenance:retention_command",
 }

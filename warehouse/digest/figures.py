@@ -91,7 +91,10 @@ class Ghost:
 
 @dataclass(frozen=True)
 class UnitCost:
-    """One row of `mart_unit_economics_daily`, and the prices of the day before; None where the mart has none."""
+    """One row of `mart_unit_economics_daily`, and the prices of the day before; None where the mart has none.
+
+    The list price is of the same or a comparable model elsewhere, where one is configured.
+    """
 
     cluster: str
     workload: str
@@ -104,6 +107,11 @@ class UnitCost:
     before_per_million_tokens: Decimal | None
     before_per_thousand_requests: Decimal | None
     null_reason: str | None
+    list_per_million_tokens: Decimal | None
+    list_per_thousand_requests: Decimal | None
+    list_model: str | None
+    list_provider: str | None
+    cost_to_list_ratio: float | None
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,20 @@ def say_unit_cost(cost: UnitCost) -> Row:
         title=words.clean(cost.model),
         where=f"{words.clean(cost.workload)}, {words.clean(cost.cluster)}",
         says=f"{words.count(cost.tokens)} tokens, {words.count(cost.requests)} requests",
-        amounts=[*tokens, *requests],
+        amounts=[*tokens, *requests, *_list_price(cost)],
     )
+
+
+def _list_price(cost: UnitCost) -> list[tuple[str, str]]:
+    """What buying would have cost, by token where there are any; empty where no list price is configured."""
+    is_by_token = cost.tokens > 0 and cost.list_per_million_tokens is not None
+    price = cost.list_per_million_tokens if is_by_token else cost.list_per_thousand_requests
+    if price is None or cost.list_model is None:
+        return []
+    unit = "per million tokens" if is_by_token else "per 1,000 requests"
+    ours = f": ours is {cost.cost_to_list_ratio:,.2f} times that" if cost.cost_to_list_ratio is not None else ""
+    listed = f"{words.clean(cost.list_model)} of {words.clean(cost.list_provider or 'unknown')}"
+    return [(f"{words.unit_price(price)} {words.clean(cost.currency, 12)}", f"{unit} is the list price of {listed}{ours}")]
 
 
 def _price(cost: UnitCost, now: Decimal | None, before: Decimal | None, unit: str) -> list[tuple[str, str]]:

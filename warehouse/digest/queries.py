@@ -144,7 +144,9 @@ class Scope:
             )
             select today.cluster, today.workload, today.model, today.currency, coalesce(today.tokens_all, 0),
                 coalesce(today.request_count, 0), today.cost_per_million_tokens, today.cost_per_thousand_requests,
-                before.cost_per_million_tokens, before.cost_per_thousand_requests, today.null_reason
+                before.cost_per_million_tokens, before.cost_per_thousand_requests, today.null_reason,
+                today.list_cost_per_million_tokens, today.list_cost_per_thousand_requests, today.list_model,
+                today.list_provider, today.cost_to_list_ratio
             from economics as today
             left join (from economics where usage_date = $before) as before using (workload_id, model, currency)
             where today.usage_date = $day

@@ -118,6 +118,12 @@ class _Explained:
                     self.numbers |= {change.replace("-", "−"), re.sub(r"^[+-](0\.0%)$", r"±\1", change)}
             if usage_date != self._values["day"]:
                 prices[key] = tuple(now)
+        for *listed, times in self._rows(
+            """select list_cost_per_million_tokens, list_cost_per_thousand_requests, cost_to_list_ratio
+            from mart_unit_economics_daily where usage_date = $day and list_model is not null"""
+        ):
+            self.numbers |= {f"{price:,.{decimals}f}" for price in listed if price is not None for decimals in range(2, 7)}
+            self.numbers |= {f"{times:,.2f}"} if times is not None else set()
         for ratio, rows, quarantined in self._rows(
             "select coverage_ratio, rows_landed, rows_quarantined from mart_data_coverage_daily where usage_date = $day"
         ):

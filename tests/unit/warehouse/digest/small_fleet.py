@@ -65,7 +65,9 @@ create table fct_gpu_ledger_hourly (usage_date date, cluster varchar, workload_i
 create table commitments (usage_date date, currency varchar, cost decimal(18, 6));
 create table mart_unit_economics_daily (usage_date date, workload_id varchar, cluster varchar, model varchar, currency varchar,
     prompt_tokens bigint, output_tokens bigint, tokens_all bigint, request_count bigint,
-    cost_per_million_tokens decimal(18, 6), cost_per_thousand_requests decimal(18, 6), null_reason varchar);
+    cost_per_million_tokens decimal(18, 6), cost_per_thousand_requests decimal(18, 6), null_reason varchar,
+    list_cost_per_million_tokens decimal(18, 6), list_cost_per_thousand_requests decimal(18, 6), list_model varchar,
+    list_provider varchar, cost_to_list_ratio double);
 create table mart_data_coverage_daily (usage_date date, cluster varchar, source varchar, expected_hours double,
     covered_hours double, coverage_ratio double, rows_landed bigint, rows_quarantined bigint, last_landed_at timestamp);
 """
@@ -127,7 +129,18 @@ def publish(
             connection,
             "mart_unit_economics_daily",
             [
-                (day, workload, clusters.get(str(workload), "unknown"), model, currency, prompt, output, prompt + output, *rest)  # type: ignore[operator]
+                (
+                    day,
+                    workload,
+                    clusters.get(str(workload), "unknown"),
+                    model,
+                    currency,
+                    prompt,
+                    output,
+                    prompt + output,
+                    *rest,
+                    *[None] * (9 - len(rest)),
+                )  # type: ignore[operator]
                 for day, workload, model, currency, prompt, output, *rest in economics
             ],
         )

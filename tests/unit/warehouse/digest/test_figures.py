@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from tests.unit.warehouse.digest import small_fleet
-from tests.unit.warehouse.digest.small_fleet import DAY, LEDGER, hold, publish
+from tests.unit.warehouse.digest.small_fleet import DAY, ECONOMICS, LEDGER, hold, publish
 from warehouse.digest.editions import Edition
 from warehouse.digest.figures import Figures
 from warehouse.digest.reading import HeldFromTheStartError, NothingPublishedError, UnknownTeamError, read
@@ -149,6 +149,16 @@ def test_unit_costs_are_the_marts_and_their_change_is_since_the_day_before(own_h
     text = render(read(own_home, FLEET)).text
     assert "0.5333 USD per million tokens, +6.7%; 2.000 USD per 1,000 successful\n    requests, +100.0%" in text
     assert "idle-model (train, a)\n    0 tokens, 0 requests\n    – no tokens" in text
+
+
+def test_a_list_price_stands_beside_our_own_where_one_is_configured(own_home: Home) -> None:
+    day, workload, model, currency, prompt, output, *rest = ECONOMICS[1]
+    listed = (day, workload, model, currency, prompt, output, *rest, Decimal("0.2"), None, "big-llm", "alpha", 2.6665)
+    publish(own_home, economics=[ECONOMICS[0], listed])
+    text = " ".join(render(read(own_home, FLEET)).text.split())
+    assert "0.2000 USD per million tokens is the list price of big-llm of alpha: ours is 2.67 times that" in text
+    publish(own_home)
+    assert "list price" not in render(read(own_home, FLEET)).text
 
 
 def test_a_silent_source_and_quarantined_rows_are_told(own_home: Home) -> None:
