@@ -25,7 +25,9 @@ cost_bases as (
 model_hours as (
 
     select * from {{ ref('int_workload_model_hours') }}
-    where held_us > 0 and {{ in_touched_days('usage_date') }}
+    where
+        (held_us > 0 or allocation_cost <> 0 or usage_cost <> 0 or fully_loaded_cost <> 0)
+        and {{ in_touched_days('usage_date') }}
 
 ),
 
@@ -43,26 +45,46 @@ commitments as (
 
 ),
 
-ledger_hours as (
+energy_left_out as (
 
     select
         hour_start_at,
-        usage_date,
         cluster,
-        gpu_model,
-        workload_id,
-        case when workload_id <> 'unallocated' then 'held' else state end as cost_line,
-        currency,
-        cast(sum(gpu_microseconds) as bigint) as gpu_us,
-        sum(cost) as cost,
-        sum(case when cost_source = 'billing' then cost else 0 end) as billing_cost,
-        sum(case when cost_source = 'rate_card' then cost else 0 end) as rate_card_cost,
-        sum(case when cost_source = 'estimate' then cost else 0 end) as estimate_cost
+        gpu_id
+
+    from {{ ref('int_device_hour_costs') }}
+    where is_energy_left_out and {{ in_touched_days('usage_date') }}
+
+),
+
+ledger_hours as (
+
+    select
+        ledger.hour_start_at,
+        ledger.usage_date,
+        ledger.cluster,
+        ledger.gpu_model,
+        ledger.workload_id,
+        case when ledger.workload_id <> 'unallocated' then 'held' else ledger.state end as cost_line,
+        ledger.currency,
+        cast(sum(ledger.gpu_microseconds) as bigint) as gpu_us,
+        cast(
+            sum(case when energy_left_out.gpu_id is not null then ledger.gpu_microseconds else 0 end) as bigint
+        ) as energy_left_out_us,
+        sum(ledger.cost) as cost,
+        sum(case when ledger.cost_source = 'billing' then ledger.cost else 0 end) as billing_cost,
+        sum(case when ledger.cost_source = 'rate_card' then ledger.cost else 0 end) as rate_card_cost,
+        sum(case when ledger.cost_source = 'estimate' then ledger.cost else 0 end) as estimate_cost
 
     from ledger
+    left join energy_left_out
+        on
+            ledger.hour_start_at = energy_left_out.hour_start_at
+            and ledger.cluster = energy_left_out.cluster
+            and ledger.gpu_id = energy_left_out.gpu_id
     group by
-        hour_start_at, usage_date, cluster, gpu_model, workload_id,
-        case when workload_id <> 'unallocated' then 'held' else state end, currency
+        ledger.hour_start_at, ledger.usage_date, ledger.cluster, ledger.gpu_model, ledger.workload_id,
+        case when ledger.workload_id <> 'unallocated' then 'held' else ledger.state end, ledger.currency
 
 ),
 
@@ -79,7 +101,8 @@ line_sources as (
         sum(cost) as cost,
         cast(sum(billing_cost) as double) / nullif(cast(sum(cost) as double), 0) as billing_cost_ratio,
         cast(sum(rate_card_cost) as double) / nullif(cast(sum(cost) as double), 0) as rate_card_cost_ratio,
-        cast(sum(estimate_cost) as double) / nullif(cast(sum(cost) as double), 0) as estimate_cost_ratio
+        cast(sum(estimate_cost) as double) / nullif(cast(sum(cost) as double), 0) as estimate_cost_ratio,
+        cast(sum(energy_left_out_us) as double) / nullif(sum(gpu_us), 0) as energy_left_out_ratio
 
     from ledger_hours
     group by usage_date, cluster, workload_id, cost_line, currency
@@ -200,7 +223,8 @@ held_lines as (
         {% endfor %}
         max(line_sources.billing_cost_ratio) as billing_cost_ratio,
         max(line_sources.rate_card_cost_ratio) as rate_card_cost_ratio,
-        max(line_sources.estimate_cost_ratio) as estimate_cost_ratio
+        max(line_sources.estimate_cost_ratio) as estimate_cost_ratio,
+        max(line_sources.energy_left_out_ratio) as energy_left_out_ratio
 
     from amounts_shared
     left join line_sources
@@ -292,7 +316,8 @@ nobodys_lines as (
         {{ as_micros('nobodys_days.left_cost') }} as fully_loaded_micros,
         line_sources.billing_cost_ratio,
         line_sources.rate_card_cost_ratio,
-        line_sources.estimate_cost_ratio
+        line_sources.estimate_cost_ratio,
+        line_sources.energy_left_out_ratio
 
     from line_sources
     inner join nobodys_days
@@ -349,7 +374,7 @@ lines as (
     select
         usage_date, cost_line, cluster, workload_id, model, application, team, currency, gpu_us,
         allocation_micros as cost_micros, allocation_micros, usage_micros, fully_loaded_micros,
-        billing_cost_ratio, rate_card_cost_ratio, estimate_cost_ratio
+        billing_cost_ratio, rate_card_cost_ratio, estimate_cost_ratio, energy_left_out_ratio
     from held_lines
 
     union all
@@ -357,7 +382,7 @@ lines as (
     select
         usage_date, cost_line, cluster, workload_id, model, application, team, currency, gpu_us,
         cost_micros, cast(0 as bigint) as allocation_micros, cast(0 as bigint) as usage_micros, fully_loaded_micros,
-        billing_cost_ratio, rate_card_cost_ratio, estimate_cost_ratio
+        billing_cost_ratio, rate_card_cost_ratio, estimate_cost_ratio, energy_left_out_ratio
     from nobodys_lines
 
     union all
@@ -367,7 +392,7 @@ lines as (
         'unallocated' as model, 'unallocated' as application, 'unallocated' as team, currency, cast(0 as bigint) as gpu_us,
         cost_micros, cast(0 as bigint) as allocation_micros, cast(0 as bigint) as usage_micros, fully_loaded_micros,
         cast(1 as double) as billing_cost_ratio, cast(0 as double) as rate_card_cost_ratio,
-        cast(0 as double) as estimate_cost_ratio
+        cast(0 as double) as estimate_cost_ratio, cast(0 as double) as energy_left_out_ratio
     from commitment_lines
 
 ),
@@ -390,7 +415,8 @@ final as (
         case when currency <> 'unknown' then {{ from_micros('fully_loaded_micros') }} end as fully_loaded_cost,
         billing_cost_ratio,
         rate_card_cost_ratio,
-        estimate_cost_ratio
+        estimate_cost_ratio,
+        energy_left_out_ratio
 
     from lines
 

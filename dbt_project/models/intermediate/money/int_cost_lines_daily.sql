@@ -45,7 +45,8 @@ allocated_lines as (
         allocated.fully_loaded_cost,
         allocated.billing_cost_ratio,
         allocated.rate_card_cost_ratio,
-        allocated.estimate_cost_ratio
+        allocated.estimate_cost_ratio,
+        allocated.energy_left_out_ratio
 
     from allocated
     left join workloads on allocated.workload_id = workloads.workload_id
@@ -71,7 +72,8 @@ added as (
         sum(fully_loaded_cost) as fully_loaded_cost,
         max(billing_cost_ratio) as billing_cost_ratio,
         max(rate_card_cost_ratio) as rate_card_cost_ratio,
-        max(estimate_cost_ratio) as estimate_cost_ratio
+        max(estimate_cost_ratio) as estimate_cost_ratio,
+        max(energy_left_out_ratio) as energy_left_out_ratio
 
     from allocated_lines
     group by usage_date, cost_line, cluster, team, application, model, workload_id, currency
@@ -128,7 +130,7 @@ lines as (
     select
         usage_date, cost_line, cluster, team, application, model, workload_id, currency, gpu_us,
         cost, allocation_cost, usage_cost, fully_loaded_cost,
-        billing_cost_ratio, rate_card_cost_ratio, estimate_cost_ratio
+        billing_cost_ratio, rate_card_cost_ratio, estimate_cost_ratio, energy_left_out_ratio
     from added
 
     union all
@@ -139,7 +141,7 @@ lines as (
         cost, cast(0 as decimal(18, 6)) as allocation_cost, cast(0 as decimal(18, 6)) as usage_cost,
         cast(0 as decimal(18, 6)) as fully_loaded_cost,
         cast(1 as double) as billing_cost_ratio, cast(0 as double) as rate_card_cost_ratio,
-        cast(0 as double) as estimate_cost_ratio
+        cast(0 as double) as estimate_cost_ratio, cast(0 as double) as energy_left_out_ratio
     from bill_lines
     where cost <> 0
 
@@ -178,7 +180,8 @@ final as (
                 when estimate_cost_ratio = 1 then cost
                 when cost is not null then round(cast(cost as double) * coalesce(estimate_cost_ratio, 0), 6)
             end as decimal(18, 6)
-        ) as estimate_cost
+        ) as estimate_cost,
+        energy_left_out_ratio
 
     from lines
 

@@ -296,3 +296,50 @@ def test_without_histograms_the_gateway_tells_the_latency() -> None:
     (row,) = economics(world)
     assert row["latency_p50_seconds"] == pytest.approx(0.51)
     assert row["latency_p95_seconds"] == pytest.approx(0.96)
+
+
+def test_adapters_that_only_the_gateway_names_share_what_the_servers_count() -> None:
+    """The server counts 300 + 100 tokens of the model; the log names two adapters, by weight 3 : 1 (semantics 8)."""
+    world = serving_world("4")
+    world.add_usage(job_id="j1", request_count=4, prompt_tokens=300, output_tokens=100)
+    for number, (adapter, prompt) in enumerate([("legal", 300), (None, 100)]):
+        world.add(
+            "stg_landing__inference_requests",
+            cluster="a",
+            request_id=f"r{number}",
+            started_at=DAY,
+            workload="chat",
+            model="m",
+            adapter=adapter,
+            prompt_tokens=prompt,
+        )
+    (model,) = economics(world)
+    rows = world.rows("select * from mart_adapter_unit_economics_daily order by adapter")
+    assert [(row["adapter"], row["allocation_cost"], row["prompt_tokens"]) for row in rows] == [
+        ("legal", Decimal(3), 225),
+        ("none", Decimal(1), 75),
+    ]
+    for measure in ("request_count", "output_tokens", "tokens_all", "allocation_cost", "fully_loaded_cost"):
+        assert sum(row[measure] for row in rows) == model[measure], measure
+
+
+def test_a_model_without_adapters_has_no_row_of_adapters() -> None:
+    world = serving_world("4")
+    world.add_usage(job_id="j1", request_count=4, prompt_tokens=300, output_tokens=100)
+    economics(world)
+    assert world.rows("select * from mart_adapter_unit_economics_daily") == []
+
+
+def test_energy_of_half_the_time_is_no_energy_per_token() -> None:
+    """0.5 kWh of one of two hours: the kWh stay, per token would be half of the truth."""
+    world = serving_world("4", "4")
+    world.add_usage(job_id="j1", lasts=120, prompt_tokens=1_000_000)
+    world.connection.execute("update fct_gpu_ledger_hourly set energy_kwh = 0.5 where hour_start_at = timestamp '2025-10-01'")
+    (row,) = economics(world)
+    assert (row["energy_kwh"], row["energy_measured_gpu_hours"]) == (0.5, 1.0)
+    assert row["energy_kwh_per_million_tokens"] is None
+    assert row["co2e_grams"] is None
+    world.connection.execute("update fct_gpu_ledger_hourly set energy_kwh = 0.5")
+    world.add("stg_landing__carbon_intensities", cluster="a", grams_co2e_per_kwh=300, pue=1.2, valid_from=DAY)
+    (row,) = economics(world)
+    assert (row["energy_kwh_per_million_tokens"], row["co2e_grams"]) == (1.0, 360.0)

@@ -95,6 +95,8 @@ UNIT_COST_MODELS = (
     "int_inference_latency_daily",
     "int_list_prices",
     "mart_unit_economics_daily",
+    "int_adapter_hours",
+    "mart_adapter_unit_economics_daily",
 )
 
 _RENDERED: dict[tuple[str, bool, str], str] = {}
