@@ -69,6 +69,34 @@
     case when upper(trim({{ column }})) in ('', 'NULL') then null else trim({{ column }}) end
 {%- endmacro -%}
 
+{#- A provider's id of a resource as bills and nodes can be compared by it, whatever way it is written: in lower case,
+    without the scheme and host of a URL and the slashes at its ends; an EC2 instance's ARN and provider id are `i-…`, a
+    Google instance's full name is project/zone/name, as Kubernetes writes it. Null for the empty text. -#}
+{%- macro resource_key(value) -%}
+    nullif(
+        regexp_replace(
+            replace(
+                replace(
+                    trim(both '/' from regexp_replace(
+                        lower(trim({{ value }})),
+                        '^(arn:aws[a-z-]*:ec2:[^:]*:[^:]*:instance/|aws:///[^/]*/|gce://|azure:/+|oci:/+|(https?:)?//[a-z0-9.-]*googleapis[.]com/(compute/[a-z0-9]+/)?)',
+                        ''
+                    )),
+                    '/zones/', '/'
+                ),
+                '/instances/', '/'
+            ),
+            '^projects/', ''
+        ),
+        ''
+    )
+{%- endmacro -%}
+
+{#- What a resource key ends with: the name behind the last slash or colon. -#}
+{%- macro resource_name(resource_key) -%}
+    regexp_replace({{ resource_key }}, '^.*[/:]', '')
+{%- endmacro -%}
+
 {#- One row for each bucket of a histogram (a list of structs), as a struct; its members; its boundaries as text. -#}
 {%- macro each_bucket(histogram) -%}
     {{ adapter.dispatch('each_bucket', 'gpu_net')(histogram) }}
@@ -131,7 +159,9 @@
 
         from {{ ref('stg_landing__billing_lines') }} as lines
         inner join {{ ref('stg_landing__gpu_inventory') }} as inventory
-            on lower(trim(lines.resource_id)) = lower(trim(inventory.provider_resource_id))
+            on
+                {{ resource_name(resource_key('lines.resource_id')) }}
+                = {{ resource_name(resource_key('inventory.provider_resource_id')) }}
         cross join (
             select max(data_through_at) as through_at
             from {{ source('control', 'data_through') }}

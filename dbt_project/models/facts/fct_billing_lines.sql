@@ -16,6 +16,7 @@ final as (
         coalesce(sub_account_id, 'unknown') as sub_account_id,
         coalesce(invoice_id, 'unknown') as invoice_id,
         coalesce(resource_id, 'unknown') as resource_id,
+        case when is_gpu_resource then resource_key else 'unknown' end as matched_resource_id,
         coalesce(commitment_discount_id, 'unknown') as commitment_discount_id,
         coalesce(sku_id, 'unknown') as sku_id,
         coalesce(sku_price_id, 'unknown') as sku_price_id,

@@ -16,7 +16,7 @@ device_hours as (
         hour_start_at,
         usage_date,
         inventory_us,
-        lower(trim(provider_resource_id)) as resource_key
+        {{ resource_key('provider_resource_id') }} as resource_key
 
     from {{ ref('int_device_hours') }}
     where inventory_us > 0 and provider_resource_id is not null

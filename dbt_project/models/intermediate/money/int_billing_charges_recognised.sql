@@ -39,7 +39,7 @@ ends as (
 resource_clusters as (
 
     select distinct
-        lower(trim(provider_resource_id)) as resource_key,
+        {{ resource_key('provider_resource_id') }} as resource_key,
         cluster
 
     from inventory

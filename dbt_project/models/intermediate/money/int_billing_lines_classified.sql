@@ -9,9 +9,9 @@ lines as (
 
 ),
 
-inventory as (
+resources_matched as (
 
-    select * from {{ ref('stg_landing__gpu_inventory') }}
+    select * from {{ ref('int_billing_resources_matched') }}
 
 ),
 
@@ -24,14 +24,6 @@ sku_types as (
 gpu_models as (
 
     select * from {{ ref('gpu_models') }}
-
-),
-
-gpu_resources as (
-
-    select distinct lower(trim(provider_resource_id)) as resource_key
-    from inventory
-    where trim(provider_resource_id) <> ''
 
 ),
 
@@ -110,17 +102,57 @@ gpu_skus as (
 
 ),
 
+-- a bill of FOCUS 1.0 has an opaque SKU and the type "instance"; the machine's type is in the words of the charge alone
+descriptions as (
+
+    select distinct charge_description
+    from lines
+    where
+        lower(charge_category) = 'usage'
+        and lower(coalesce(service_category, 'compute')) in ('compute', 'ai and machine learning')
+
+),
+
+description_words as (
+
+    select
+        charge_description,
+        concat('-', translate(lower(charge_description), ' _:/,;.()', '---------'), '-') as words
+
+    from descriptions
+
+),
+
+described_types as (
+
+    select distinct description_words.charge_description
+    from description_words
+    inner join instance_words on instr(description_words.words, instance_words.words) > 0
+    where instance_words.price_of = 'node'
+
+),
+
+-- a resource has one key, that of its devices, however the bill writes it
 matched as (
 
     select
-        lines.*,
-        gpu_resources.resource_key is not null as is_gpu_resource,
-        coalesce(skus.price_of, types.price_of) as price_of
+        lines.* exclude (resource_key),
+        coalesce(resources_matched.device_key, lines.resource_key) as resource_key,
+        resources_matched.device_key is not null as is_gpu_resource,
+        coalesce(
+            skus.price_of, types.price_of, case when described_types.charge_description is not null then 'node' end
+        ) as price_of,
+        coalesce(skus.price_of, types.price_of) is null and described_types.charge_description is not null as is_described
 
     from lines
-    left join gpu_resources on lines.resource_key = gpu_resources.resource_key
+    left join resources_matched on lines.resource_key = resources_matched.bill_key
     left join gpu_skus as skus on lines.sku_id = skus.sku_text
     left join gpu_skus as types on lines.resource_type = types.sku_text
+    left join described_types
+        on
+            lines.charge_description = described_types.charge_description
+            and lower(lines.charge_category) = 'usage'
+            and lower(coalesce(lines.service_category, 'compute')) in ('compute', 'ai and machine learning')
 
 ),
 
@@ -129,7 +161,7 @@ commitments as (
     select distinct
         provider_name,
         billing_account_id,
-        lower(commitment_discount_id) as commitment_key
+        {{ resource_key('commitment_discount_id') }} as commitment_key
 
     from matched
     where commitment_discount_id is not null and (is_gpu_resource or price_of is not null)
@@ -155,7 +187,7 @@ committed as (
         on
             matched.provider_name = commitments.provider_name
             and matched.billing_account_id = commitments.billing_account_id
-            and lower(coalesce(matched.commitment_discount_id, matched.resource_id)) = commitments.commitment_key
+            and {{ resource_key('coalesce(matched.commitment_discount_id, matched.resource_id)') }} = commitments.commitment_key
 
 ),
 
@@ -195,6 +227,7 @@ scoped as (
         lower(committed.charge_category) as category,
         case
             when committed.is_gpu_resource then 'resource'
+            when committed.is_described then 'description'
             when committed.price_of is not null then 'sku'
             when committed.is_gpu_commitment then 'commitment'
             when committed.resource_id is null and sub_accounts.sub_account_id is not null then 'sub_account'
@@ -240,7 +273,7 @@ classified as (
             when category = 'credit' then 'credit'
             when category = 'purchase' and (commitment_discount_id is not null or is_gpu_commitment) then 'commitment_purchase'
             when category = 'usage' and lower(coalesce(commitment_discount_status, '')) = 'unused' then 'commitment_unused'
-            when category = 'usage' and scope_reason in ('resource', 'sku') and not is_itemised_elsewhere then 'capacity'
+            when category = 'usage' and scope_reason in ('resource', 'sku', 'description') and not is_itemised_elsewhere then 'capacity'
             else 'other'
         end as line_role
 

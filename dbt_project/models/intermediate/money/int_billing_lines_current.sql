@@ -4,7 +4,8 @@
 -- write a missing text as NULL. A delivery replaces what it covers: per provider, billing account and billing period,
 -- each date of charge is told by the newest delivery that has lines for it, so that a delivery which covers less than
 -- the one before leaves the dates it lacks. A correction of October delivered with November's bill belongs to
--- November's billing period and stands beside October's line (cases D02, D06).
+-- November's billing period and stands beside October's line (cases D02, D06). The files of one landing are one
+-- delivery; a name that a person gave to two landings does not make them one, and the one landed last stands.
 
 with
 
@@ -75,10 +76,14 @@ delivery_dates as (
         billing_period_start,
         cast(charge_period_start as date) as charge_date,
         delivery_id,
-        max(delivered_at) as delivered_at
+        collection_run_id,
+        max(delivered_at) as delivered_at,
+        max(landed_at) as landed_at
 
     from cleaned
-    group by provider_name, billing_account_id, billing_period_start, cast(charge_period_start as date), delivery_id
+    group by
+        provider_name, billing_account_id, billing_period_start, cast(charge_period_start as date), delivery_id,
+        collection_run_id
 
 ),
 
@@ -88,7 +93,9 @@ delivery_dates_ranked as (
         delivery_dates.*,
         row_number() over (
             partition by provider_name, billing_account_id, billing_period_start, charge_date
-            order by delivered_at desc nulls last, delivery_id desc nulls last
+            order by
+                delivered_at desc nulls last, delivery_id desc nulls last, landed_at desc nulls last,
+                collection_run_id desc nulls last
         ) as delivery_rank
 
     from delivery_dates
@@ -126,6 +133,7 @@ current_lines as (
             and cleaned.billing_period_start = standing.billing_period_start
             and cast(cleaned.charge_period_start as date) = standing.charge_date
             and cleaned.delivery_id = standing.delivery_id
+            and cleaned.collection_run_id is not distinct from standing.collection_run_id
 
 ),
 
@@ -139,7 +147,7 @@ identified as (
             )
         ) as line_id,
         current_lines.*,
-        lower(resource_id) as resource_key
+        {{ resource_key('resource_id') }} as resource_key
 
     from current_lines
 

@@ -82,7 +82,7 @@ weighed as (
     inner join device_hours
         on
             charge_hours.hour_start_at = device_hours.hour_start_at
-            and charge_hours.resource_key = lower(trim(device_hours.provider_resource_id))
+            and charge_hours.resource_key = {{ resource_key('device_hours.provider_resource_id') }}
     where device_hours.inventory_us > 0
 
 ),

@@ -10,7 +10,7 @@ device_hours as (
 
     select
         int_device_hours.*,
-        lower(trim(int_device_hours.provider_resource_id)) as resource_key
+        {{ resource_key('int_device_hours.provider_resource_id') }} as resource_key
 
     from {{ ref('int_device_hours') }} as int_device_hours
     where {{ in_touched_days('int_device_hours.usage_date') }}

@@ -43,7 +43,7 @@ changes as (
         'line|' || line_id as change_key,
         charge_period_start as started_at,
         charge_period_end as ended_at,
-        md5(concat_ws('|', cast(effective_cost as varchar), cast(billed_cost as varchar), line_role)) as fingerprint
+        md5(concat_ws('|', cast(effective_cost as varchar), cast(billed_cost as varchar), line_role, matched_resource_id)) as fingerprint
 
     from lines
 

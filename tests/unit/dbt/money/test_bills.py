@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from tests.unit.dbt.money.world import DAY, World
+from tests.unit.dbt.money.world import DAY, DEVICE_COST_MODELS, World
 
-MODELS = ("int_billing_lines_current", "int_billing_lines_classified", "fct_billing_lines")
+MODELS = ("int_billing_lines_current", "int_billing_resources_matched", "int_billing_lines_classified", "fct_billing_lines")
 
 
 def roles(world: World) -> list[tuple[str, Decimal]]:
@@ -174,3 +174,89 @@ def test_where_gpus_have_a_price_of_their_own_the_rest_of_the_node_is_no_gpu_mon
     world.add_line("2", sku_id="A3 Instance Core")
     world.add_line("-1", charge_class="Correction")
     assert roles(world) == [("capacity", -1), ("other", 2), ("capacity", 8)]
+
+
+EC2 = "i-0f3a9c2b71d4e8a60"
+ARN = f"arn:aws:ec2:eu-central-1:210987654321:instance/{EC2}"
+GCE = "projects/vision-7/zones/us-east5-b/instances/a3-node-4"
+VM = "/subscriptions/9ec5/resourceGroups/RG-Train/providers/Microsoft.Compute/virtualMachines/NC-01"
+
+
+@pytest.mark.parametrize(
+    ("on_the_bill", "of_the_node"),
+    [
+        (ARN, EC2),
+        (EC2, ARN),
+        (EC2.upper(), f"aws:///eu-central-1c/{EC2}"),
+        (f"//compute.googleapis.com/{GCE}", "gce://vision-7/us-east5-b/a3-node-4"),
+        (f"https://www.googleapis.com/compute/v1/{GCE}", GCE),
+        ("a3-node-4", GCE),
+        (GCE, "a3-node-4"),
+        (VM.lower(), f"azure://{VM}"),
+        ("nc-01", VM),
+        (f"{VM}/", "NC-01"),
+        ("ocid1.instance.oc1.iad.anuwcljt", "oci://ocid1.instance.oc1.iad.anuwcljt"),
+    ],
+)
+def test_a_machine_is_one_whatever_way_bill_and_node_write_it(world: World, on_the_bill: str, of_the_node: str) -> None:
+    world.add_device("g1", of_the_node, range(24))
+    world.add_line("36.48", resource=on_the_bill)
+    world.build(*DEVICE_COST_MODELS)
+    assert world.value("select scope_reason from fct_billing_lines") == "resource"
+    assert world.value("select sum(cost) from int_device_hour_costs where cost_source = 'billing'") == Decimal("36.48")
+
+
+@pytest.mark.parametrize(
+    ("on_the_bill", "of_the_nodes"),
+    [
+        (["node-1"], ["projects/a/zones/z1/instances/node-1", "projects/a/zones/z2/instances/node-1"]),
+        (["projects/a/zones/z1/instances/node-1", "projects/b/zones/z1/instances/node-1"], ["node-1"]),
+        # the third machine of a scale set, the disk of a machine, the end of a word
+        (["/subscriptions/9/providers/Microsoft.Compute/virtualMachineScaleSets/p/virtualMachines/3"], ["3"]),
+        (["/subscriptions/9/providers/Microsoft.Compute/disks/nc-01"], ["nc-01"]),
+        (["big-node-1"], ["node-1"]),
+    ],
+)
+def test_a_name_that_leaves_a_choice_is_no_machine(world: World, on_the_bill: list[str], of_the_nodes: list[str]) -> None:
+    for number, resource in enumerate(of_the_nodes):
+        world.add_device(f"g{number}", resource, range(24))
+    for resource in on_the_bill:
+        world.add_line("5.75", resource=resource, sku_id="p5.48xlarge")
+    world.build(*DEVICE_COST_MODELS)
+    assert {row["scope_reason"] for row in world.rows("select scope_reason from fct_billing_lines")} == {"sku"}
+    assert world.value("select count(*) from int_device_hour_billing_costs") == 0
+
+
+def test_a_disk_of_a_machines_name_does_not_make_the_machine_unknown(world: World) -> None:
+    world.add_device("g1", "NC-01", range(24))
+    world.add_line("71.2", resource=VM)
+    world.add_line("0.4", resource="/subscriptions/9ec5/resourceGroups/RG-Train/providers/Microsoft.Network/networkInterfaces/NC-01")
+    world.build(*DEVICE_COST_MODELS)
+    found = world.rows("select effective_cost, scope_reason, matched_resource_id from fct_billing_lines order by 1 desc")
+    assert [(row["scope_reason"], row["matched_resource_id"]) for row in found] == [("resource", "nc-01"), ("none", "unknown")]
+
+
+def test_two_landings_under_one_name_replace_each_other_date_by_date(world: World) -> None:
+    """Somebody calls every export of the month `2025-10`: the dates of the second stand, those it lacks stay."""
+    first, second = DAY + timedelta(days=5), DAY + timedelta(days=6)
+    world.add_line("7.5", at=DAY, delivery_id="2025-10", collection_run_id="run-9", landed_at=first)
+    world.add_line("8.5", at=DAY + timedelta(days=1), delivery_id="2025-10", collection_run_id="run-9", landed_at=first)
+    world.add_line("8.25", at=DAY + timedelta(days=1), delivery_id="2025-10", collection_run_id="run-1", landed_at=second)
+    assert total(world) == Decimal("15.75")
+
+
+def test_a_description_names_the_machine_where_sku_and_type_do_not(world: World) -> None:
+    """FOCUS 1.0 of AWS: an opaque SKU, the type `instance`, and the machine in the words of the charge."""
+    opaque = {"sku_id": "4GQWNPC9K2PZAY97", "resource_type": "instance", "service_category": "Compute"}
+    text = "$12.29 per On Demand Linux p5.4xlarge Instance Hour"
+    world.add_line("12.29", resource="i-77", charge_description=text, **opaque)
+    world.add_line("0.34", resource="i-78", charge_description="$0.34 per On Demand Linux c5.2xlarge Instance Hour", **opaque)
+    world.add_line("3.10", resource="s-1", charge_description="software on p5.4xlarge", service_category="Other")
+    world.add_line("40", resource="i-77", category="Purchase", charge_description=text, **opaque)
+    assert roles(world) == [
+        ("out_of_scope", Decimal("0.34")),
+        ("out_of_scope", Decimal("3.10")),
+        ("capacity", Decimal("12.29")),
+        ("out_of_scope", Decimal("40")),
+    ]
+    assert world.value("select scope_reason from fct_billing_lines where line_role = 'capacity'") == "description"

@@ -194,7 +194,7 @@ def test_a_landed_bill_reprices_the_days_that_were_estimated_from_the_one_before
     world.add_line("48", at=TOMORROW, delivery_id="d2")
     world.add("control__days_landed", table_name="billing_lines", usage_date=TOMORROW.date())
     world.add("int_days_touched", usage_date=TOMORROW.date())
-    world.build("int_billing_lines_current", "int_billing_lines_classified", "int_billing_delivered_through")
+    world.build("int_billing_lines_current", "int_billing_resources_matched", "int_billing_lines_classified", "int_billing_delivered_through")
     repriced = {row["usage_date"] for row in world.rows(world.sql("{{ days_repriced('int_days_touched') }}"))}
     assert repriced == {date(2025, 10, 2), date(2025, 10, 3)}
     world.rebuild_days(*repriced, models=DEVICE_COST_MODELS)

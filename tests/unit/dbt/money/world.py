@@ -62,6 +62,7 @@ LANDED = (
 #: the models from bills to device-hours, in the order of the graph
 DEVICE_COST_MODELS = (
     "int_billing_lines_current",
+    "int_billing_resources_matched",
     "int_billing_lines_classified",
     "fct_billing_lines",
     "int_billing_delivered_through",
