@@ -140,6 +140,8 @@ shared as (
     select
         charges.charge_id,
         day_shares.usage_date,
+        day_shares.day_share * charges.elapsed_ratio as charge_ratio,
+        coalesce(charges.resource_key, 'unknown') as resource_key,
         charges.line_role,
         charges.provider_name,
         charges.billing_account_id,
@@ -165,10 +167,13 @@ placed as (
     select
         charge_id,
         usage_date,
+        charge_ratio,
+        resource_key,
         line_role,
         provider_name,
         billing_account_id,
         currency,
+        has_device_time,
         billed_cost,
         effective_cost,
         case

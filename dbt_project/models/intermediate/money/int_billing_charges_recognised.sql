@@ -63,12 +63,7 @@ resource_ends as (
 charges as (
 
     select
-        md5(
-            concat_ws(
-                '|', line_role, provider_name, billing_account_id, billing_currency, coalesce(resource_key, ''),
-                cast(charge_period_start as varchar), cast(charge_period_end as varchar)
-            )
-        ) as charge_id,
+        charge_id,
         line_role,
         provider_name,
         billing_account_id,
@@ -81,9 +76,10 @@ charges as (
         sum(billed_cost) as billed_cost
 
     from lines
-    where line_role in ('capacity', 'commitment_unused', 'credit', 'other')
+    where charge_id is not null
     group by
-        line_role, provider_name, billing_account_id, billing_currency, resource_key, charge_period_start, charge_period_end
+        charge_id, line_role, provider_name, billing_account_id, billing_currency, resource_key, charge_period_start,
+        charge_period_end
 
 ),
 

@@ -279,6 +279,25 @@ classified as (
 
     from scoped
 
+),
+
+-- lines of one role, account, currency, resource and period are one charge, added up before anything is rounded
+charged as (
+
+    select
+        classified.*,
+        case
+            when line_role in ('capacity', 'commitment_unused', 'credit', 'other')
+                then md5(
+                    concat_ws(
+                        '|', line_role, provider_name, billing_account_id, billing_currency, coalesce(resource_key, ''),
+                        cast(charge_period_start as varchar), cast(charge_period_end as varchar)
+                    )
+                )
+        end as charge_id
+
+    from classified
+
 )
 
-select * from classified
+select * from charged

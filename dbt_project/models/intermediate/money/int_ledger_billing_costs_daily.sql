@@ -58,6 +58,7 @@ traced as (
         coalesce(charges_ranked.provider_name, 'unknown') as provider_name,
         coalesce(charges_ranked.billing_account_id, 'unknown') as billing_account_id,
         coalesce(charges_ranked.currency, ledger_device_hours.currency) as currency,
+        coalesce(charges_ranked.resource_key, 'unknown') as resource_key,
         case
             when charges_ranked.charge_rank is null then ledger_device_hours.ledger_cost
             when not charges_ranked.is_in_ledger then coalesce(ledger_device_hours.ledger_cost, 0)
@@ -85,11 +86,12 @@ final as (
         provider_name,
         billing_account_id,
         currency,
+        resource_key,
         cast(sum(ledger_cost) as decimal(38, 6)) as ledger_cost,
         cast(sum(second_currency_cost) as decimal(38, 6)) as second_currency_cost
 
     from traced
-    group by usage_date, provider_name, billing_account_id, currency
+    group by usage_date, provider_name, billing_account_id, currency, resource_key
 
 )
 

@@ -200,3 +200,56 @@ def test_a_landed_bill_reprices_the_days_that_were_estimated_from_the_one_before
     world.rebuild_days(*repriced, models=DEVICE_COST_MODELS)
     days = world.rows("select usage_date, sum(cost) as cost from int_device_hour_costs group by usage_date order by usage_date")
     assert [row["cost"] for row in days] == [24, 48, 48]
+
+
+def test_a_difference_names_its_resources_and_their_lines(world: World) -> None:
+    world.add_device("g1", "i-1", range(24))
+    world.add_device("g2", "arn:aws:ec2:us-east-1:9:instance/i-2", range(24))
+    world.add_line("30", charge_description="sound")
+    world.add_line("25", resource="i-2", charge_description="apart")
+    world.add_line("-1", resource="i-2", charge_description="apart")
+    reconcile(world)
+    assert world.one("select resources_apart, line_ids, holds from audit_cost_reconciled") == {
+        "resources_apart": "",
+        "line_ids": "",
+        "holds": True,
+    }
+    world.connection.execute("update fct_gpu_ledger_hourly set cost = cost / 2 where gpu_id = 'g2'")
+    world.build(*RECONCILIATION_MODELS)
+    audit = world.one("select resources_apart, line_ids, holds, difference from audit_cost_reconciled")
+    assert (audit["resources_apart"], audit["holds"], audit["difference"]) == ("i-2", False, 12)
+    lines = {row["line_id"]: row for row in world.rows("select * from fct_billing_lines")}
+    named = [lines[line_id] for line_id in audit["line_ids"].split(",")]
+    assert sorted(row["effective_cost"] for row in named) == [-1, 25]
+    assert {row["charge_description"] for row in named} == {"apart"}
+
+
+def test_what_did_not_match_is_listed_line_by_line_and_what_ran_without_a_bill_device_by_device(world: World) -> None:
+    world.add_device("g1", "i-1", range(24))
+    world.add_device("g2", None, range(6, 24), minutes=30)
+    world.add_line("19.2")
+    world.add_line("40", at=DAY + timedelta(hours=18), lasts=24 * HOUR, resource="I-9", sku_id="p5.48xlarge")
+    world.add_line("-4", at=DAY + timedelta(hours=18), lasts=24 * HOUR, resource="i-9", sku_id="p5.48xlarge")
+    world.add_line("7", resource=None, sku_id="p4d.24xlarge", charge_description="no resource")
+    rows = reconcile(world)
+    listed = world.rows("select * from mart_unmatched_costs_daily order by usage_date, mismatch, cost")
+    found = [(row["usage_date"], row["mismatch"], row["resource_id"], row["gpu_id"], row["cost"], row["gpu_hours"]) for row in listed]
+    today, tomorrow, billed = DAY.date(), TOMORROW.date(), "billed_without_telemetry"
+    assert found == [
+        (today, billed, "i-9", "unknown", -1, None),
+        (today, billed, "unknown", "unknown", 7, None),
+        (today, billed, "I-9", "unknown", 10, None),
+        (today, "unpriced", "unknown", "g2", None, 9.0),
+        (tomorrow, billed, "i-9", "unknown", -3, None),
+        (tomorrow, billed, "I-9", "unknown", 30, None),
+    ]
+    assert sum(row["billed_without_telemetry_cost"] for row in rows) == 43
+
+
+def test_a_charge_that_begins_within_an_hour_falls_to_the_parts_of_both(world: World) -> None:
+    world.add_device("g1", "i-1", range(24))
+    world.add_line("6", at=DAY + timedelta(hours=13, minutes=40), lasts=HOUR)
+    (row,) = reconcile(world)
+    assert amounts(row) == {"billed": 6, "effective": 6, "ledger": 6}
+    costs = world.rows("select hour(hour_start_at) as h, cost from int_device_hour_billing_costs order by 1")
+    assert [(cost["h"], cost["cost"]) for cost in costs] == [(13, 2), (14, 4)]

@@ -79,6 +79,7 @@ RECONCILIATION_MODELS = (
     "int_ledger_billing_costs_daily",
     "mart_cost_reconciliation_daily",
     "audit_cost_reconciled",
+    "mart_unmatched_costs_daily",
 )
 
 #: the models from the ledger and inference telemetry to unit costs
