@@ -458,6 +458,19 @@ TABLES: Mapping[str, Table] = {
             """,
         ),
         _table(
+            "exchange_rates",
+            key="currency reporting_currency valid_from",
+            time="valid_from",
+            group="reference",
+            columns="""
+            currency text *
+            reporting_currency text *
+            rate double * >0
+            valid_from timestamp *
+            valid_to timestamp
+            """,
+        ),
+        _table(
             "workload_rules",
             key="priority cluster namespace name_regex valid_from",
             time="valid_from",
@@ -515,6 +528,7 @@ ORDERED_INSTANTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "rate_cards": (("valid_from", "valid_to"),),
     "list_prices": (("valid_from", "valid_to"),),
     "carbon_intensities": (("valid_from", "valid_to"),),
+    "exchange_rates": (("valid_from", "valid_to"),),
     "workload_rules": (("valid_from", "valid_to"),),
 }
 

@@ -97,6 +97,23 @@
     regexp_replace({{ resource_key }}, '^.*[/:]', '')
 {%- endmacro -%}
 
+{#- The join of a relation with `currency` and `usage_date` to the exchange rate of its day: that in force at its start. -#}
+{%- macro join_exchange_rate(relation) -%}
+    left join {{ ref('int_exchange_rates') }} as exchange_rates
+        on
+            {{ relation }}.currency = exchange_rates.currency
+            and cast({{ relation }}.usage_date as timestamp) >= exchange_rates.valid_from_at
+            and cast({{ relation }}.usage_date as timestamp) < exchange_rates.valid_to_at
+{%- endmacro -%}
+
+{#- An amount in the reporting currency, by the rate that `join_exchange_rate` found; null without one. -#}
+{%- macro in_reporting_currency(amount) -%}
+    case
+        when exchange_rates.rate = 1 then cast({{ amount }} as decimal(18, 6))
+        else cast(round(cast({{ amount }} as double) * exchange_rates.rate, 6) as decimal(18, 6))
+    end
+{%- endmacro -%}
+
 {#- One row for each bucket of a histogram (a list of structs), as a struct; its members; its boundaries as text. -#}
 {%- macro each_bucket(histogram) -%}
     {{ adapter.dispatch('each_bucket', 'gpu_net')(histogram) }}

@@ -1,4 +1,4 @@
-"""Land what the tables of `config/` say (rate cards, workload rules, list prices, carbon intensities), where it is new.
+"""Land what the tables of `config/` say (rate cards, workload rules, exchange rates, list prices …), where it is new.
 
 Each build calls this first, so that a saved file is in force from the next build on. A broken line goes to quarantine and
 the rest lands; a file that cannot be read at all leaves what it said last in force. Neither stops a build: the rest of the
@@ -26,7 +26,8 @@ from warehouse.landing_shape import TABLES, Table
 from warehouse.outcomes import current_files, landed_tables
 
 SOURCE = "config"
-TABLE_NAMES = ("rate_cards", "workload_rules", "list_prices", "carbon_intensities")
+#: `exchange_rates.csv` is written by hand alone: without it no two currencies are added
+TABLE_NAMES = ("rate_cards", "workload_rules", "exchange_rates", "list_prices", "carbon_intensities")
 #: the end of a row that is in force at no time and has no beginning
 NEVER = datetime(1970, 1, 1)
 

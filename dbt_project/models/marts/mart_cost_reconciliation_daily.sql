@@ -130,9 +130,13 @@ final as (
             added.effective_cost - added.ledger_cost - added.non_time_cost - added.billed_without_telemetry_cost
             as decimal(18, 6)
         ) as difference,
-        coalesce(added.usage_date <= delivered_through.delivered_through_date, false) as is_closed
+        coalesce(added.usage_date <= delivered_through.delivered_through_date, false) as is_closed,
+        {{ in_reporting_currency('added.billed_cost') }} as billed_cost_reporting,
+        {{ in_reporting_currency('added.effective_cost') }} as effective_cost_reporting,
+        coalesce(exchange_rates.reporting_currency, 'unknown') as reporting_currency
 
     from added
+    {{ join_exchange_rate('added') }}
     left join delivered_through
         on
             added.provider_name = delivered_through.provider_name

@@ -87,13 +87,16 @@ final as (
         states.state_order,
         states.is_ghost,
         cast(steps.gpu_microseconds as double) / 3.6e9 as gpu_hours,
-        cast(steps.cost as decimal(18, 6)) as cost
+        cast(steps.cost as decimal(18, 6)) as cost,
+        {{ in_reporting_currency('steps.cost') }} as cost_reporting,
+        coalesce(exchange_rates.reporting_currency, 'unknown') as reporting_currency
 
     from steps
     inner join states
         on steps.state = states.state
     left join workloads
         on steps.workload_id = workloads.workload_id
+    {{ join_exchange_rate('steps') }}
 
 )
 

@@ -157,10 +157,10 @@ work_added as (
 final as (
 
     select
-        usage_date,
-        cluster,
-        gpu_model,
-        currency,
+        work_added.usage_date,
+        work_added.cluster,
+        work_added.gpu_model,
+        work_added.currency,
         cast(capacity_us as double) / 3.6e9 as capacity_gpu_hours,
         cast(out_of_service_us as double) / 3.6e9 as out_of_service_gpu_hours,
         cast(unallocated_us as double) / 3.6e9 as unallocated_gpu_hours,
@@ -179,6 +179,9 @@ final as (
         ghost_ratio,
         cast(ghost_cost as decimal(18, 6)) as ghost_cost,
         cast(cost as decimal(18, 6)) as cost,
+        {{ in_reporting_currency('cost') }} as cost_reporting,
+        {{ in_reporting_currency('ghost_cost') }} as ghost_cost_reporting,
+        coalesce(exchange_rates.reporting_currency, 'unknown') as reporting_currency,
         energy_kwh,
         ghost_energy_kwh,
         cast(goodput_us / 3.6e9 as double) as goodput_gpu_hours,
@@ -189,6 +192,7 @@ final as (
         cast(successful_request_count / nullif(in_service_us / 3.6e9, 0) as double) as successful_requests_per_gpu_hour
 
     from work_added
+    {{ join_exchange_rate('work_added') }}
 
 )
 

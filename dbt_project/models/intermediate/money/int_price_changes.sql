@@ -30,6 +30,12 @@ delivered_through as (
 
 ),
 
+exchange_rates as (
+
+    select * from {{ ref('int_exchange_rates') }}
+
+),
+
 data_through as (
 
     select max(data_through_at) as data_through_at
@@ -102,6 +108,17 @@ changes as (
         )) as fingerprint
 
     from carbon
+    cross join data_through
+
+    union all
+
+    select
+        concat_ws('|', 'rate', exchange_rates.currency, cast(exchange_rates.valid_from_at as varchar)) as change_key,
+        exchange_rates.valid_from_at as started_at,
+        least(exchange_rates.valid_to_at, data_through.data_through_at) as ended_at,
+        md5(concat_ws('|', exchange_rates.reporting_currency, cast(exchange_rates.rate as varchar))) as fingerprint
+
+    from exchange_rates
     cross join data_through
 
     union all

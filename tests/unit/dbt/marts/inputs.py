@@ -42,6 +42,13 @@ SHAPES: dict[str, dict[str, str]] = {
         "currency": "varchar",
         "cost": "decimal(18,6)",
     },
+    "int_exchange_rates": {
+        "currency": "varchar",
+        "reporting_currency": "varchar",
+        "rate": "double",
+        "valid_from_at": "timestamp",
+        "valid_to_at": "timestamp",
+    },
     "int_ledger_cost_bases_hourly": {
         "hour_start_at": "timestamp",
         "usage_date": "date",

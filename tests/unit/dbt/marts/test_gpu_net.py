@@ -151,3 +151,20 @@ def test_nanoscopic_pieces_still_close_on_the_capacity(harness: Harness) -> None
     )
     (row,) = harness.run("mart_gpu_net_daily")
     assert row["capacity_gpu_hours"] == row["held_gpu_hours"] == row["productive_gpu_hours"] == 1.0
+
+
+def test_costs_in_two_currencies_are_added_in_the_reporting_one_alone(harness: Harness) -> None:
+    rate = {"reporting_currency": "USD", "valid_from_at": MIDNIGHT, "valid_to_at": day(3)}
+    give(
+        harness,
+        fct_gpu_ledger_hourly=[
+            ledger_row("productive", 60, currency="USD", cost=Decimal(3)),
+            ledger_row("idle_compute", 60, currency="EUR", cost=Decimal(5)),
+            ledger_row("idle_compute", 60, currency="CHF", cost=Decimal(7)),
+        ],
+        int_exchange_rates=[{"currency": "USD", "rate": 1.0, **rate}, {"currency": "EUR", "rate": 1.2, **rate}],
+    )
+    rows = {row["currency"]: row for row in harness.run("mart_gpu_net_daily")}
+    assert {name: row["cost_reporting"] for name, row in rows.items()} == {"USD": 3, "EUR": 6, "CHF": None}
+    assert {name: row["ghost_cost_reporting"] for name, row in rows.items()} == {"USD": 0, "EUR": 6, "CHF": None}
+    assert rows["EUR"]["cost"] == 5

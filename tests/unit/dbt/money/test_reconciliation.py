@@ -253,3 +253,44 @@ def test_a_charge_that_begins_within_an_hour_falls_to_the_parts_of_both(world: W
     assert amounts(row) == {"billed": 6, "effective": 6, "ledger": 6}
     costs = world.rows("select hour(hour_start_at) as h, cost from int_device_hour_billing_costs order by 1")
     assert [(cost["h"], cost["cost"]) for cost in costs] == [(13, 2), (14, 4)]
+
+
+def test_two_currencies_are_added_at_the_rate_of_their_day_once_somebody_gives_one(world: World) -> None:
+    """Case D05: USD 100 and EUR 100; at 1.08 on the first day and 1.10 from the second on."""
+    rates = [("EUR", 1.08, DAY - timedelta(days=9)), ("EUR", 1.10, TOMORROW), ("GBP", 1.3, DAY - timedelta(days=3))]
+    world.add_device("g1", "i-1", range(48))
+    world.add_device("g2", "i-2", range(48))
+    for at in (DAY, TOMORROW):
+        world.add_line("100", at=at)
+        world.add_line("100", at=at, resource="i-2", billing_currency="EUR")
+        world.add_line("2", at=at, resource="i-1", billing_currency="JPY")
+    assert {row["effective_cost_reporting"] for row in reconcile(world)} == {None}
+    for currency, rate, since in rates:
+        world.add(
+            "stg_landing__exchange_rates", currency=currency, reporting_currency="usd", rate=rate, valid_from=since, landed_at=DAY
+        )
+    rows = reconcile(world)
+    assert [(row["currency"], row["effective_cost"], row["effective_cost_reporting"], row["reporting_currency"]) for row in rows] == [
+        ("EUR", 100, 108, "USD"),
+        ("JPY", 2, None, "unknown"),
+        ("USD", 100, 100, "USD"),
+        ("EUR", 100, 110, "USD"),
+        ("JPY", 2, None, "unknown"),
+        ("USD", 100, 100, "USD"),
+    ]
+
+
+def test_a_rate_that_was_taken_back_is_in_force_at_no_time(world: World) -> None:
+    since = DAY - timedelta(days=1)
+    for currency, ends in (("EUR", since), ("CHF", None)):
+        world.add(
+            "stg_landing__exchange_rates",
+            currency=currency,
+            reporting_currency="USD",
+            rate=1.1,
+            valid_from=since,
+            valid_to=ends,
+            landed_at=DAY,
+        )
+    world.build("int_exchange_rates")
+    assert [row["currency"] for row in world.rows("select currency from int_exchange_rates order by 1")] == ["CHF", "USD"]

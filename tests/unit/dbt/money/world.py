@@ -52,6 +52,7 @@ CORE_TABLES: Mapping[str, str] = {
 LANDED = (
     "billing_lines",
     "rate_cards",
+    "exchange_rates",
     "gpu_inventory",
     "inference_usage",
     "inference_requests",
@@ -75,6 +76,7 @@ DEVICE_COST_MODELS = (
 )
 
 RECONCILIATION_MODELS = (
+    "int_exchange_rates",
     "int_billing_charge_days",
     "int_ledger_billing_costs_daily",
     "mart_cost_reconciliation_daily",

@@ -1,0 +1,1 @@
+{{ landed_last('exchange_rates', ['currency', 'reporting_currency', 'valid_from']) }}
