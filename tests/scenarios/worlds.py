@@ -29,8 +29,8 @@ FOLDER = Path(__file__).resolve().parent
 
 #: the upper boundary of a latency bucket says which bucket is meant
 FIGURES = re.compile(
-    r"^(?!le_seconds$).*(_hours(_at_\d+pct)?|_microseconds|_us|cost|_cost|_count|_tokens|_ratio(_low|_high)?|_kwh|_minutes|_mean|_max|_bytes"
-    r"|_seconds|_celsius|_difference|_fraction|_saving|_joules)$|^difference$|^tokens_(useful|all)$|^promised$|^measured$|_per_"
+    r"^(?!le_seconds$).*(_hours(_at_\d+pct)?|_microseconds|_us|cost(_reporting)?|_count|_tokens|_ratio(_low|_high)?|_kwh|_minutes"
+    r"|_mean|_max|_bytes|_seconds|_celsius|_difference|_fraction|_saving|_joules)$|^difference$|^tokens_(useful|all)$|^promised$|^measured$|_per_"
 )
 NOT_ADDITIVE = re.compile(r"_ratio|_celsius$|_per_|_mean$|_max$|^latency_|_fraction$|longest_")
 MONEY = re.compile(r"cost")

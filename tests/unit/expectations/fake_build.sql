@@ -242,6 +242,13 @@ select
     cast(0 as decimal(18, 6)) as difference, true as is_closed
 from fct_billing_lines;
 
+create table mart_unmatched_costs_daily as
+select
+    date '2026-11-01' as usage_date, 'unpriced' as mismatch, 'unknown' as line_id, 'GPU-9' as gpu_id, 'alder' as cluster,
+    'n1' as node, 'unknown' as provider_name, 'unknown' as billing_account_id, 'unknown' as currency,
+    'unknown' as resource_id, 'NVIDIA H100 80GB HBM3' as description, cast(6 as double) as gpu_hours,
+    cast(null as decimal(18, 6)) as cost;
+
 create table mart_data_coverage_daily as
 select
     usage_date, cluster, 'import' as source, cast(24 as double) as expected_hours, cast(24 as double) as covered_hours,

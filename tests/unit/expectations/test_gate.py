@@ -205,7 +205,11 @@ WARNINGS = [
     ("update mart_data_coverage_daily set last_landed_at = '2025-02-01'", "mart_data_coverage_daily", "sources_are_fresh"),
     ("update mart_data_coverage_daily set covered_hours = 12", "mart_data_coverage_daily", "held_time_is_covered"),
     (
-        "update mart_cost_reconciliation_daily set billed_without_telemetry_cost = effective_cost * 0.06",
+        "update mart_cost_reconciliation_daily set billed_without_telemetry_cost = effective_cost * 0.06;"
+        "insert into mart_unmatched_costs_daily by name select *, 'unknown' as node,"
+        " 'billed_without_telemetry' as mismatch, 'l1' as line_id, 'unknown' as gpu_id, 'unknown' as cluster"
+        " from (select usage_date, provider_name, billing_account_id, currency, billed_without_telemetry_cost as cost"
+        " from mart_cost_reconciliation_daily)",
         "mart_cost_reconciliation_daily",
         "billed_devices_are_known",
     ),
@@ -300,7 +304,7 @@ def test_a_warning_lets_the_build_through_with_a_note(built: Home) -> None:
 
 def test_empty_optional_tables_are_fine_and_their_rules_count(built: Home) -> None:
     empty = ("fct_billing_lines", "mart_cost_reconciliation_daily", "audit_cost_reconciled", "fct_gpu_idle_spans")
-    empty += ("fct_unbalanced_spans", "fct_oversized_daily")
+    empty += ("fct_unbalanced_spans", "fct_oversized_daily", "mart_unmatched_costs_daily")
     make_build(built, *(f"delete from {table}" for table in empty))
     verdict = judge(built)
     assert verdict.verdict == "publish"

@@ -42,6 +42,23 @@ SHAPES: dict[str, dict[str, str]] = {
         "currency": "varchar",
         "cost": "decimal(18,6)",
     },
+    "int_goodput_hours": {
+        "usage_date": "date",
+        "cluster": "varchar",
+        "gpu_model": "varchar",
+        "workload_id": "varchar",
+        "currency": "varchar",
+        "held_us": "bigint",
+        "goodput_us": "bigint",
+    },
+    "int_model_work_hourly": {
+        "usage_date": "date",
+        "cluster": "varchar",
+        "gpu_model": "varchar",
+        "currency": "varchar",
+        "tokens_useful": "double",
+        "successful_request_count": "double",
+    },
     "int_exchange_rates": {
         "currency": "varchar",
         "reporting_currency": "varchar",

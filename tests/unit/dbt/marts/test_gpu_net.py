@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -154,13 +155,13 @@ def test_nanoscopic_pieces_still_close_on_the_capacity(harness: Harness) -> None
 
 
 def test_costs_in_two_currencies_are_added_in_the_reporting_one_alone(harness: Harness) -> None:
-    rate = {"reporting_currency": "USD", "valid_from_at": MIDNIGHT, "valid_to_at": day(3)}
+    rate = {"reporting_currency": "USD", "valid_from_at": MIDNIGHT, "valid_to_at": MIDNIGHT + timedelta(days=3)}
     give(
         harness,
         fct_gpu_ledger_hourly=[
-            ledger_row("productive", 60, currency="USD", cost=Decimal(3)),
-            ledger_row("idle_compute", 60, currency="EUR", cost=Decimal(5)),
-            ledger_row("idle_compute", 60, currency="CHF", cost=Decimal(7)),
+            ledger_row("productive", 60, cost="3"),
+            ledger_row("idle_compute", 60, currency="EUR", cost="5"),
+            ledger_row("idle_compute", 60, currency="CHF", cost="7"),
         ],
         int_exchange_rates=[{"currency": "USD", "rate": 1.0, **rate}, {"currency": "EUR", "rate": 1.2, **rate}],
     )

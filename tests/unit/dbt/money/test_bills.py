@@ -230,7 +230,7 @@ def test_a_name_that_leaves_a_choice_is_no_machine(world: World, on_the_bill: li
 def test_a_disk_of_a_machines_name_does_not_make_the_machine_unknown(world: World) -> None:
     world.add_device("g1", "NC-01", range(24))
     world.add_line("71.2", resource=VM)
-    world.add_line("0.4", resource="/subscriptions/9ec5/resourceGroups/RG-Train/providers/Microsoft.Network/networkInterfaces/NC-01")
+    world.add_line("0.4", resource=VM.replace("Compute/virtualMachines", "Network/networkInterfaces"))
     world.build(*DEVICE_COST_MODELS)
     found = world.rows("select effective_cost, scope_reason, matched_resource_id from fct_billing_lines order by 1 desc")
     assert [(row["scope_reason"], row["matched_resource_id"]) for row in found] == [("resource", "nc-01"), ("none", "unknown")]

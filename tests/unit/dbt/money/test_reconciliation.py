@@ -194,7 +194,12 @@ def test_a_landed_bill_reprices_the_days_that_were_estimated_from_the_one_before
     world.add_line("48", at=TOMORROW, delivery_id="d2")
     world.add("control__days_landed", table_name="billing_lines", usage_date=TOMORROW.date())
     world.add("int_days_touched", usage_date=TOMORROW.date())
-    world.build("int_billing_lines_current", "int_billing_resources_matched", "int_billing_lines_classified", "int_billing_delivered_through")
+    world.build(
+        "int_billing_lines_current",
+        "int_billing_resources_matched",
+        "int_billing_lines_classified",
+        "int_billing_delivered_through",
+    )
     repriced = {row["usage_date"] for row in world.rows(world.sql("{{ days_repriced('int_days_touched') }}"))}
     assert repriced == {date(2025, 10, 2), date(2025, 10, 3)}
     world.rebuild_days(*repriced, models=DEVICE_COST_MODELS)
@@ -233,7 +238,9 @@ def test_what_did_not_match_is_listed_line_by_line_and_what_ran_without_a_bill_d
     world.add_line("7", resource=None, sku_id="p4d.24xlarge", charge_description="no resource")
     rows = reconcile(world)
     listed = world.rows("select * from mart_unmatched_costs_daily order by usage_date, mismatch, cost")
-    found = [(row["usage_date"], row["mismatch"], row["resource_id"], row["gpu_id"], row["cost"], row["gpu_hours"]) for row in listed]
+    found = [
+        (row["usage_date"], row["mismatch"], row["resource_id"], row["gpu_id"], row["cost"], row["gpu_hours"]) for row in listed
+    ]
     today, tomorrow, billed = DAY.date(), TOMORROW.date(), "billed_without_telemetry"
     assert found == [
         (today, billed, "i-9", "unknown", -1, None),
@@ -270,7 +277,9 @@ def test_two_currencies_are_added_at_the_rate_of_their_day_once_somebody_gives_o
             "stg_landing__exchange_rates", currency=currency, reporting_currency="usd", rate=rate, valid_from=since, landed_at=DAY
         )
     rows = reconcile(world)
-    assert [(row["currency"], row["effective_cost"], row["effective_cost_reporting"], row["reporting_currency"]) for row in rows] == [
+    assert [
+        (row["currency"], row["effective_cost"], row["effective_cost_reporting"], row["reporting_currency"]) for row in rows
+    ] == [
         ("EUR", 100, 108, "USD"),
         ("JPY", 2, None, "unknown"),
         ("USD", 100, 100, "USD"),
