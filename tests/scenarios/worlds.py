@@ -161,6 +161,8 @@ def _published(
 
 
 def _belongs(columns: Sequence[str], clusters: Sequence[str], accounts: Sequence[str]) -> tuple[str, list[Any]]:
+    if "cluster" in columns and "billing_account_id" in columns:
+        return "(list_contains(?, cluster) or list_contains(?, billing_account_id))", [clusters, accounts]
     if "cluster" in columns:
         return "list_contains(?, cluster)", [clusters]
     if "billing_account_id" in columns:
