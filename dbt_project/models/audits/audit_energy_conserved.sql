@@ -6,10 +6,10 @@
 
 with
 
+-- the days before as well, for what reaches over midnight
 samples as (
 
     select * from {{ ref('mart_telemetry_quality_daily') }}
-    where {{ in_touched_days('usage_date') }}
 
 ),
 
@@ -104,9 +104,15 @@ above_samples as (
             device_days.usage_date = sampled_days.usage_date
             and device_days.cluster = sampled_days.cluster
             and device_days.gpu_id = sampled_days.gpu_id
+    -- where no reading begins on a day, it has the rest of the last one of the day before
+    left join sampled_days as days_before
+        on
+            device_days.usage_date = days_before.usage_date + 1
+            and device_days.cluster = days_before.cluster
+            and device_days.gpu_id = days_before.gpu_id
     where
         device_days.measured_joules
-        > coalesce(sampled_days.joules, 0.0) * (1 + 1e-9) + 1e-2 + 1e-5 * device_days.row_count
+        > coalesce(sampled_days.joules, days_before.joules, 0.0) * (1 + 1e-9) + 1e-2 + 1e-5 * device_days.row_count
     group by device_days.usage_date, device_days.cluster
 
 ),

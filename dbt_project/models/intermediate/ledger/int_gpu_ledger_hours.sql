@@ -58,7 +58,10 @@ ranked as (
         sum(energy_joules) over (partition by cluster, gpu_id, hour_start_at) as device_held_joules,
         sum(case when run_id = 'unallocated' then us else 0 end) over (
             partition by cluster, gpu_id, hour_start_at
-        ) as device_unheld_us
+        ) as device_unheld_us,
+        sum(case when state = 'unobserved' then us else 0 end) over (
+            partition by cluster, gpu_id, hour_start_at
+        ) as device_unobserved_us
 
     from rounded_down
 
@@ -85,11 +88,19 @@ exact as (
             + case when ranked.remainder_rank <= device_hours.inventory_us - ranked.device_whole_us then 1 else 0 end
             as bigint
         ) as gpu_microseconds,
-        -- what the holders' minutes did not use was used while nobody held the device
+        -- what the holders' minutes did not use was used while nobody held the device; of one that was held all along,
+        -- while nobody saw its holders
         round(case
             when ranked.run_id = 'unallocated'
                 then greatest(0.0, device_hours.energy_joules - coalesce(ranked.device_held_joules, 0.0))
                     * ranked.us / nullif(ranked.device_unheld_us, 0)
+            when
+                ranked.state = 'unobserved'
+                and ranked.device_unheld_us = 0
+                and device_hours.energy_joules > coalesce(ranked.device_held_joules, 0.0)
+                then coalesce(ranked.energy_joules, 0.0)
+                    + (device_hours.energy_joules - coalesce(ranked.device_held_joules, 0.0))
+                    * ranked.us / nullif(ranked.device_unobserved_us, 0)
             else ranked.energy_joules
         end / 3.6e6, 12) as energy_kwh
 
