@@ -26,7 +26,7 @@ FAULTS = [
     ),
     (
         "a claim held nothing",
-        "delete from int_slot_holds where run_id = (select min(run_id) from int_slot_holds where not is_shared)",
+        "delete from int_slot_holds where run_id = (select min(run_id) from int_slot_holds where slot_id <> gpu_id)",
         "audit_held_time_allocated",
     ),
     (
