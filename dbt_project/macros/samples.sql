@@ -89,6 +89,64 @@
     max(case when activity is null then missing end) as missing
 {%- endmacro -%}
 
+{#- The same of readings that all cover the same time: counted and added up, what `even_sample_products` then multiplies. -#}
+{%- macro even_sample_sums() -%}
+    count(*) as reading_count,
+    count(activity) as covered_count,
+    count(case when activity < {{ var('idle_activity_ratio') }} then 1 end) as idle_count,
+    count(case when activity <= 0 then 1 end) as idle_0_count,
+    count(case when activity < 0.10 then 1 end) as idle_10_count,
+    count(case when activity < 0.25 then 1 end) as idle_25_count,
+    sum(activity) as activity,
+    sum(case when activity >= {{ var('idle_activity_ratio') }} then activity end) as active_activity,
+    sum(case when activity >= {{ var('idle_activity_ratio') }} then throttled_ratio end) as throttled,
+    count(case when signal = 2 then 1 end) as graphics_count,
+    count(case when signal = 3 then 1 end) as utilization_count,
+    sum(case when activity is not null then cast(memory_used_bytes as double) end) as memory_bytes,
+    count(case when activity is not null then memory_used_bytes end) as memory_count,
+    max(memory_total_bytes) as memory_total_bytes,
+    sum(joules_per_us) as joules_per_us,
+    sum(case when is_metered then power_watts / 1e6 - joules_per_us end) as power_excess_per_us,
+    {% for reading in ['temperature_celsius', 'tensor_ratio', 'dram_ratio', 'sm_clock_mhz'] -%}
+    avg(case when activity is not null then {{ reading }} end) as {{ reading }},
+    {% endfor -%}
+    min(power_watts) as power_min_watts,
+    max(power_watts) as power_max_watts,
+    min(interval_start_at) as first_start_at,
+    max(interval_start_at) as last_start_at,
+    max(case when activity is null then missing end) as missing
+{%- endmacro -%}
+
+{#- The columns of `sample_sums` from those of `even_sample_sums` and `interval_us`, the time that each reading covers. -#}
+{%- macro even_sample_products() -%}
+    reading_count,
+    cast(0 as bigint) as repeat_count,
+    covered_count * interval_us as covered_us,
+    idle_count * interval_us as idle_us,
+    idle_0_count * interval_us as idle_0_us,
+    idle_10_count * interval_us as idle_10_us,
+    idle_25_count * interval_us as idle_25_us,
+    activity * interval_us as activity_us,
+    coalesce(active_activity, 0.0) * interval_us as active_activity_us,
+    coalesce(throttled, 0.0) * interval_us as throttled_us,
+    graphics_count * interval_us as graphics_us,
+    utilization_count * interval_us as utilization_us,
+    memory_bytes * interval_us as memory_byte_us,
+    memory_count * interval_us as memory_us,
+    memory_total_bytes,
+    joules_per_us * interval_us as energy_joules,
+    power_excess_per_us * interval_us as power_excess_joules,
+    temperature_celsius,
+    tensor_ratio,
+    dram_ratio,
+    sm_clock_mhz,
+    power_min_watts,
+    power_max_watts,
+    first_start_at,
+    {{ plus_microseconds('last_start_at', 'interval_us') }} as last_end_at,
+    missing
+{%- endmacro -%}
+
 {#- Why a minute was not observed, as a member of the closed list of `dim_states`: the reason that a source writes, or the member
     nearest to it. -#}
 {%- macro gap_reason(reason) -%}

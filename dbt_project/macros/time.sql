@@ -41,3 +41,12 @@
 {%- macro duckdb__each_number(count) -%}
     unnest(generate_series(1, {{ count }}))
 {%- endmacro -%}
+
+{#- How many seconds of the day an instant falls on in a group: a bitmap, where a set of millions of instants would cost more
+    than all the rest. -#}
+{%- macro distinct_seconds_of_day(instant) -%}
+    {{ return(adapter.dispatch('distinct_seconds_of_day', 'gpu_net')(instant)) }}
+{%- endmacro -%}
+{%- macro duckdb__distinct_seconds_of_day(instant) -%}
+    bit_count(bitstring_agg(cast((epoch_us({{ instant }}) // 1000000) % 86400 as integer), 0, 86399))
+{%- endmacro -%}

@@ -1,6 +1,7 @@
--- The one place that touches samples. Samples that need no cutting are added up as they are; of the others, repeats
--- are dropped (the one landed last stands), each is cut at the next one's start, and split at minutes and at the
--- instants where its node's state changes or its device is lost and found, so that time out of service never mixes with time in service.
+-- The one place that touches samples. Samples on an even grid are added up as they are and multiplied by the interval; of
+-- the others, repeats are dropped (the one landed last stands), each is cut at the next one's start, and split at minutes
+-- and at the instants where its node's state changes or its device is lost and found, so that time out of service never
+-- mixes with time in service.
 
 -- (The samples are no common table expression: used twice, it would be written down in full before either use.)
 
@@ -11,6 +12,20 @@ with
 series as (
 
     select * from {{ ref('int_sample_series') }}
+
+),
+
+series_names as (
+
+    select distinct
+        series_number,
+        cluster,
+        node,
+        gpu_uuid,
+        slot_uuid,
+        source
+
+    from series
 
 ),
 
@@ -27,16 +42,13 @@ loss_events as (
 
 ),
 
-whole_readings as (
+even_readings as (
 
     select
         series.series_number,
+        series.interval_us,
         date_trunc('minute', samples.interval_start_at) as bucket_start_at,
         samples.interval_start_at,
-        {{ plus_microseconds('samples.interval_start_at', 'samples.interval_ms * 1000') }} as interval_end_at,
-        samples.interval_ms * 1000 as us,
-        true as is_start,
-        0 as repeat_count,
         {{ sample_readings('samples') }}
 
     from {{ ref('stg_landing__gpu_samples') }} as samples
@@ -47,6 +59,7 @@ whole_readings as (
             and samples.node = series.node
             and samples.source = series.source
             and samples.slot_uuid is not distinct from series.slot_uuid
+            and samples.dt = series.dt
     where not series.needs_cutting and {{ in_sample_partitions() }}
 
 ),
@@ -72,6 +85,7 @@ to_be_cut as (
             and samples.node = series.node
             and samples.source = series.source
             and samples.slot_uuid is not distinct from series.slot_uuid
+            and samples.dt = series.dt
     where series.needs_cutting and {{ in_sample_partitions() }}
 
 ),
@@ -107,33 +121,33 @@ in_minutes as (
 service_changes as (
 
     select
-        series.series_number,
+        series_names.series_number,
         node_states.started_at as changed_at
 
-    from series
-    inner join node_states on series.cluster = node_states.cluster and series.node = node_states.node
+    from series_names
+    inner join node_states on series_names.cluster = node_states.cluster and series_names.node = node_states.node
 
     union
 
     select
-        series.series_number,
+        series_names.series_number,
         node_states.ended_at as changed_at
 
-    from series
-    inner join node_states on series.cluster = node_states.cluster and series.node = node_states.node
+    from series_names
+    inner join node_states on series_names.cluster = node_states.cluster and series_names.node = node_states.node
 
     union
 
     -- a drained node serves a device's last holder and nobody else: service ends where the holder does
     select
-        series.series_number,
+        series_names.series_number,
         claims.changed_at
 
-    from series
+    from series_names
     inner join node_states
         on
-            series.cluster = node_states.cluster
-            and series.node = node_states.node
+            series_names.cluster = node_states.cluster
+            and series_names.node = node_states.node
             and node_states.state = 'drained'
     inner join (
         select cluster, node, started_at as changed_at
@@ -143,19 +157,19 @@ service_changes as (
         from {{ ref('int_holds_claimed') }}
     ) as claims
         on
-            series.cluster = claims.cluster
-            and series.node = claims.node
+            series_names.cluster = claims.cluster
+            and series_names.node = claims.node
             and claims.changed_at > node_states.started_at
             and claims.changed_at < node_states.ended_at
 
     union
 
     select
-        series.series_number,
+        series_names.series_number,
         loss_events.told_at as changed_at
 
-    from series
-    inner join loss_events on series.cluster = loss_events.cluster and series.gpu_uuid = loss_events.gpu_id
+    from series_names
+    inner join loss_events on series_names.cluster = loss_events.cluster and series_names.gpu_uuid = loss_events.gpu_id
 
 ),
 
@@ -231,18 +245,30 @@ cut_readings as (
 
 ),
 
+even_sums as (
+
+    select
+        series_number,
+        interval_us,
+        bucket_start_at,
+        {{ even_sample_sums() }}
+
+    from even_readings
+    group by series_number, interval_us, bucket_start_at
+
+),
+
 summed as (
 
     select
         series_number,
         bucket_start_at,
         bucket_start_at + interval 1 minute as bucket_end_at,
-        {{ sample_sums() }},
+        {{ even_sample_products() }},
         cast(null as timestamp) as first_reading_until_at,
         cast(null as timestamp) as last_reading_from_at
 
-    from whole_readings
-    group by series_number, bucket_start_at
+    from even_sums
 
     union all
 
@@ -265,15 +291,15 @@ rolled_up as (
         cast(summed.bucket_start_at as date) as usage_date,
         summed.bucket_start_at,
         summed.bucket_end_at,
-        series.cluster,
-        series.node,
-        series.gpu_uuid,
-        series.slot_uuid,
-        series.source,
+        series_names.cluster,
+        series_names.node,
+        series_names.gpu_uuid,
+        series_names.slot_uuid,
+        series_names.source,
         summed.* exclude (series_number, bucket_start_at, bucket_end_at)
 
     from summed
-    inner join series on summed.series_number = series.series_number
+    inner join series_names on summed.series_number = series_names.series_number
 
 )
 

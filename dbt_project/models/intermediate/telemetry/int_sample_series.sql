@@ -1,87 +1,125 @@
--- The series of samples of the days to roll up, and which of them need cutting before they can be added up: a reading
--- that repeats, overlaps the next, straddles a minute, or is of a device that was lost or whose node changes its state. A collector on
--- an exact grid has none, and its samples are then touched once, in the roll-up.
+-- The series of samples of the days to roll up, and on which days they must be cut before they can be added up: where a
+-- reading repeats, overlaps the next, lies off the grid of one interval that divides the minute, reaches over from the day
+-- before, or where the device was lost or its node changed its state. A collector on an exact grid has no such day.
 
 {{ config(materialized='table') }}
 
 with
 
-boundaries as (
+days_of_change as (
 
-    select distinct cluster, node
+    select distinct
+        cluster,
+        node,
+        cast({{ each_touched('day', 'started_at', 'ended_at') }} as date) as dt
+
     from {{ ref('int_node_states_resolved') }}
-    where state in ('down', 'maintenance', 'drained')
+    where state in ('down', 'maintenance', 'drained') and started_at < ended_at
+
+),
+
+loss_events as (
+
+    select * from {{ ref('int_gpu_loss_events') }}
 
 ),
 
 lost_devices as (
 
-    select distinct cluster, gpu_id
-    from {{ ref('int_gpu_loss_events') }}
+    select distinct
+        cluster,
+        gpu_id
+
+    from loss_events
     where is_lost
 
 ),
 
-series as (
+days_of_loss as (
+
+    select distinct
+        loss_events.cluster,
+        loss_events.gpu_id,
+        cast(loss_events.told_at as date) as dt
+
+    from loss_events
+    inner join lost_devices
+        on loss_events.cluster = lost_devices.cluster and loss_events.gpu_id = lost_devices.gpu_id
+
+),
+
+-- on one grid of whole seconds, two readings overlap only where they begin in the same second
+days as (
 
     select
-        cast(row_number() over (
+        cluster,
+        node,
+        gpu_uuid,
+        slot_uuid,
+        source,
+        dt,
+        min(interval_ms) as interval_ms,
+        max({{ plus_microseconds('interval_start_at', 'interval_ms * 1000') }}) as last_end_at,
+        coalesce(
+            min(interval_ms) = max(interval_ms)
+            and min(interval_ms) >= 1000
+            and min(interval_ms) % 1000 = 0
+            and 60000 % min(interval_ms) = 0
+            and max(
+                {{ microseconds_between("timestamp '1970-01-01'", 'interval_start_at') }} % (interval_ms * 1000)
+            ) = 0
+            and count(*) = {{ distinct_seconds_of_day('interval_start_at') }},
+            false
+        ) as is_even
+
+    from {{ ref('stg_landing__gpu_samples') }}
+    where {{ in_sample_partitions() }}
+    group by cluster, node, gpu_uuid, slot_uuid, source, dt
+
+),
+
+numbered as (
+
+    select
+        days.*,
+        cast(dense_rank() over (
             order by cluster nulls first, gpu_uuid nulls first, slot_uuid nulls first, source nulls first, node nulls first
         ) as integer) as series_number,
-        *
+        lag(last_end_at) over (
+            partition by cluster, gpu_uuid, slot_uuid, source, node order by dt nulls last
+        ) as last_end_before_at
 
-    from (
-        select distinct cluster, node, gpu_uuid, slot_uuid, source
-        from {{ ref('stg_landing__gpu_samples') }}
-        where {{ in_sample_partitions() }}
-    ) as distinct_series
-
-),
-
-followed as (
-
-    select
-        series.series_number,
-        samples.interval_start_at,
-        {{ plus_microseconds('samples.interval_start_at', 'samples.interval_ms * 1000') }} as interval_end_at,
-        lead(samples.interval_start_at) over (
-            partition by series.series_number order by samples.interval_start_at nulls last
-        ) as next_start_at
-
-    from {{ ref('stg_landing__gpu_samples') }} as samples
-    inner join series
-        on
-            samples.cluster = series.cluster
-            and samples.gpu_uuid = series.gpu_uuid
-            and samples.node = series.node
-            and samples.source = series.source
-            and samples.slot_uuid is not distinct from series.slot_uuid
-    where {{ in_sample_partitions() }}
-
-),
-
-irregular as (
-
-    select distinct series_number
-    from followed
-    where
-        next_start_at < interval_end_at
-        or interval_end_at > date_trunc('minute', interval_start_at) + interval 1 minute
+    from days
 
 ),
 
 flagged as (
 
     select
-        series.*,
-        irregular.series_number is not null
-            or boundaries.node is not null
-            or lost_devices.gpu_id is not null as needs_cutting
+        numbered.series_number,
+        numbered.cluster,
+        numbered.node,
+        numbered.gpu_uuid,
+        numbered.slot_uuid,
+        numbered.source,
+        numbered.dt,
+        cast(numbered.interval_ms * 1000 as bigint) as interval_us,
+        not numbered.is_even
+        or coalesce(numbered.last_end_before_at > cast(numbered.dt as timestamp), false)
+        or days_of_loss.gpu_id is not null
+        or days_of_change.node is not null as needs_cutting
 
-    from series
-    left join irregular on series.series_number = irregular.series_number
-    left join boundaries on series.cluster = boundaries.cluster and series.node = boundaries.node
-    left join lost_devices on series.cluster = lost_devices.cluster and series.gpu_uuid = lost_devices.gpu_id
+    from numbered
+    left join days_of_loss
+        on
+            numbered.cluster = days_of_loss.cluster
+            and numbered.gpu_uuid = days_of_loss.gpu_id
+            and numbered.dt = days_of_loss.dt
+    left join days_of_change
+        on
+            numbered.cluster = days_of_change.cluster
+            and numbered.node = days_of_change.node
+            and numbered.dt = days_of_change.dt
 
 )
 
