@@ -22,6 +22,10 @@ from warehouse.conform import Reject, conform
 from warehouse.landing import CollectionOutcome, Landing
 
 SOURCE = "billing"
+_NAMED_AGAIN = (
+    "a delivery of this name has landed before: of a date that both tell, the lines landed last stand; "
+    "files that together are one delivery belong into one call"
+)
 
 
 def collect(
@@ -39,6 +43,8 @@ def collect(
     ordered = sorted(files, key=lambda path: (path.name, str(path)))
     bills = [read_bill(path, wish) for path in ordered]
     _refuse_two_views(bills)
+    before = landed_deliveries(landing.home.raw)
+    is_named_again = delivery_id is not None and delivery_id in before["delivery_id"]
     delivery_id = delivery_id or f"{bills[0].format.name}-{content_hash(ordered, wish)[:16]}"
     lines = pl.concat([bill.frame for bill in bills], how="diagonal_relaxed") if len(bills) > 1 else bills[0].frame
     reaches = newest_usage_end(lines)
@@ -49,7 +55,7 @@ def collect(
             f"{''.join(causes) or '; is the bill empty?'}"
         )
     if delivered_at is None:
-        delivered_at = delivery_time(lines, delivery_id, reaches, landed_deliveries(landing.home.raw))
+        delivered_at = delivery_time(lines, delivery_id, reaches, before)
     rejects = [reject for bill in bills for reject in bill.rejects]
     frames: list[pl.DataFrame] = []
     last_line = 0
@@ -67,7 +73,7 @@ def collect(
         {TABLE.name: frames},
         inputs=[bill.file for bill in bills],
         rejects=rejects,
-        notes=findings(bills, lines, delivery_id, delivered_at),
+        notes=[*findings(bills, lines, delivery_id, delivered_at), *([_NAMED_AGAIN] if is_named_again else [])],
     )
 
 

@@ -376,3 +376,16 @@ def test_a_key_that_is_said_twice_counts_as_it_stands_last(place: Home) -> None:
 def test_without_config_files_nothing_lands(place: Home) -> None:
     assert config_messages(place) == []
     assert not (place.raw / "config").exists()
+
+
+def test_exchange_rates_are_in_force_once_somebody_writes_them_and_withdrawn_when_taken_out(place: Home) -> None:
+    header = "currency,reporting_currency,rate,valid_from\n"
+    init(place)
+    assert not path_of(place, "exchange_rates").exists(), "two currencies are added only where somebody wants it"
+    write(place, "exchange_rates", header + "EUR,USD,1.08,2026-01-01\nJPY,USD,0,2026-01-01\nSEK,USD,0.09,2026-01-01\n")
+    messages = config_messages(place)
+    assert any("exchange_rates.csv, line 3" in message for message in messages), "a rate of 0 is no rate"
+    assert sorted(in_force(place, "exchange_rates")["rate"].to_list()) == [0.09, 1.08]
+    write(place, "exchange_rates", header + "EUR,USD,1.10,2026-01-01\n")
+    land_config(place)
+    assert in_force(place, "exchange_rates")["rate"].to_list() == [1.10]
