@@ -22,7 +22,6 @@ BEYOND = {
     "a_card_taken_out_under_a_run_leaves_with_its_place": "places of devices",
     "a_clock_that_runs_ahead_is_set_right": "clocks of nodes",
     "a_compute_instance_is_a_share_of_its_gpu_instance": "names of MIG instances",
-    "a_job_of_two_kinds_holds_some_of_each": "kinds of GPUs in a job",
     "a_label_that_names_a_job_by_another_id_is_joined_or_ignored": "other ids of jobs",
     "a_pod_that_its_collector_calls_a_reservation_holds_nothing": "reservations told by the collector",
     "a_process_seen_on_a_slice_by_another_name_ranks_it_first": "names of MIG instances",
