@@ -242,6 +242,15 @@ select
     cast(0 as decimal(18, 6)) as difference, true as is_closed
 from fct_billing_lines;
 
+create table mart_invoices_monthly as
+select
+    timestamp '2025-03-01' as billing_period_start, provider_name, billing_account_id, billing_currency as currency,
+    timestamp '2025-04-01' as billing_period_end, cast(sum(billed_cost) as decimal(18, 6)) as invoiced_cost,
+    cast(sum(billed_cost) as decimal(18, 6)) as billed_cost, cast(0 as decimal(18, 6)) as correction_billed_cost,
+    cast(0 as decimal(18, 6)) as correction_effective_cost, count(*) as line_count, count(distinct delivery_id) as delivery_count,
+    timestamp '2025-03-04' as last_delivered_at
+from fct_billing_lines group by all;
+
 create table mart_unmatched_costs_daily as
 select
     date '2026-11-01' as usage_date, 'unpriced' as mismatch, 'unknown' as line_id, 'GPU-9' as gpu_id, 'alder' as cluster,
