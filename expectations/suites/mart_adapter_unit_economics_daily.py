@@ -16,7 +16,7 @@ def expectations(table: Table) -> list[Expectation]:
         from (
             select usage_date, workload_id, model, currency, sum(held_gpu_hours) as held_gpu_hours,
                 sum(allocation_cost) as allocation_cost, sum(fully_loaded_cost) as fully_loaded_cost,
-                sum(request_count) as request_count, sum(tokens_all) as tokens_all
+                sum(request_count) as request_count, sum(prompt_tokens) as prompt_tokens, sum(output_tokens) as output_tokens
             from {batch} as adapters group by all
         ) as own
         left join main.mart_unit_economics_daily as mart
@@ -26,7 +26,8 @@ def expectations(table: Table) -> list[Expectation]:
             or coalesce(own.allocation_cost, 0) <> coalesce(mart.allocation_cost, 0)
             or coalesce(own.fully_loaded_cost, 0) <> coalesce(mart.fully_loaded_cost, 0)
             or coalesce(own.request_count, 0) <> coalesce(mart.request_count, 0)
-            or coalesce(own.tokens_all, 0) <> coalesce(mart.tokens_all, 0)"""
+            or coalesce(own.prompt_tokens, 0) <> coalesce(mart.prompt_tokens, 0)
+            or coalesce(own.output_tokens, 0) <> coalesce(mart.output_tokens, 0)"""
     return [
         has_columns(
             *("usage_date", "workload_id", "model", "adapter", "currency", "request_count", "prompt_tokens", "output_tokens"),

@@ -258,6 +258,35 @@ select
     'unknown' as resource_id, 'NVIDIA H100 80GB HBM3' as description, cast(6 as double) as gpu_hours,
     cast(null as decimal(18, 6)) as cost;
 
+create table mart_adapter_unit_economics_daily (
+    usage_date date, workload_id varchar, model varchar, adapter varchar, currency varchar, request_count bigint,
+    failed_request_count bigint, prompt_tokens bigint, output_tokens bigint, tokens_all bigint, held_gpu_hours double,
+    allocation_cost decimal(18, 6), usage_cost decimal(18, 6), fully_loaded_cost decimal(18, 6), cost_per_million_tokens double,
+    cost_per_thousand_requests double, tokens_per_gpu_hour double, null_reason varchar);
+
+create table mart_cost_allocation_daily as
+select
+    usage_date, case when workload_id = 'unallocated' then 'unallocated' else 'held' end as cost_line, cluster, 'vision' as team,
+    'unknown' as application, 'unknown' as model, workload_id, currency, sum(gpu_hours) as gpu_hours,
+    coalesce(sum(gpu_hours) filter (workload_id <> 'unallocated'), 0) as held_gpu_hours,
+    coalesce(sum(gpu_hours) filter (workload_id <> 'unallocated'), 0) as priced_gpu_hours,
+    cast(sum(cost) as decimal(18, 6)) as cost,
+    cast(coalesce(sum(cost) filter (workload_id <> 'unallocated'), 0) as decimal(18, 6)) as allocation_cost,
+    cast(coalesce(sum(cost) filter (workload_id <> 'unallocated'), 0) as decimal(18, 6)) as usage_cost,
+    cast(coalesce(sum(cost) filter (workload_id <> 'unallocated'), 0) as decimal(18, 6)) as fully_loaded_cost,
+    cast(1 as double) as billing_cost_ratio, cast(0 as double) as rate_card_cost_ratio, cast(0 as double) as estimate_cost_ratio,
+    cast(0 as decimal(18, 6)) as estimate_cost, cast(0 as double) as energy_left_out_ratio
+from fct_gpu_ledger_hourly group by all;
+
+create table mart_team_chargeback_monthly as
+select
+    cast(date_trunc('month', usage_date) as date) as month_start_date, team, cost_line, currency, sum(gpu_hours) as gpu_hours,
+    sum(held_gpu_hours) as held_gpu_hours, sum(priced_gpu_hours) as priced_gpu_hours,
+    cast(sum(cost) as decimal(18, 6)) as cost, cast(sum(allocation_cost) as decimal(18, 6)) as allocation_cost,
+    cast(sum(usage_cost) as decimal(18, 6)) as usage_cost, cast(sum(fully_loaded_cost) as decimal(18, 6)) as fully_loaded_cost,
+    cast(sum(estimate_cost) as decimal(18, 6)) as estimate_cost, true as is_closed
+from mart_cost_allocation_daily group by all;
+
 create table mart_data_coverage_daily as
 select
     usage_date, cluster, 'import' as source, cast(24 as double) as expected_hours, cast(24 as double) as covered_hours,

@@ -195,6 +195,51 @@ FAULTS = [
         "mart_workload_spectrum_hourly",
         "nothing_is_said_of_the_unseen",
     ),
+    (
+        "a charge that is not the ledger's",
+        "update {t} set cost = cost + 0.000001 where cost_line = 'unallocated'",
+        "mart_cost_allocation_daily",
+        "lines_add_up_to_the_ledger",
+    ),
+    (
+        "a split that loses money",
+        "update {t} set fully_loaded_cost = fully_loaded_cost - 0.000001 where cost_line = 'held'",
+        "mart_cost_allocation_daily",
+        "bases_are_those_of_the_workloads",
+    ),
+    (
+        "a credit nobody was given",
+        "update mart_cost_reconciliation_daily set non_time_cost = -5",
+        "mart_cost_allocation_daily",
+        "lines_add_up_to_the_bill",
+    ),
+    ("a line nobody knows", "update {t} set cost_line = 'misc'", "mart_cost_allocation_daily", "cost_line_in_closed_list"),
+    (
+        "an unpriced charge",
+        "update {t} set currency = 'unknown' where cost_line = 'held'",
+        "mart_cost_allocation_daily",
+        "unpriced_lines_have_no_cost",
+    ),
+    (
+        "a month unlike its days",
+        "update {t} set cost = cost * 2",
+        "mart_team_chargeback_monthly",
+        "months_add_up_to_days",
+    ),
+    (
+        "a closed month with an estimate",
+        "update {t} set estimate_cost = 1",
+        "mart_team_chargeback_monthly",
+        "a_closed_month_has_no_estimate",
+    ),
+    (
+        "an adapter of no model",
+        "insert into {t} by name select usage_date, workload_id, 'llama' as model, 'sql' as adapter, currency,"
+        " 1 as request_count, 10 as tokens_all, 1 as held_gpu_hours, 1 as allocation_cost"
+        " from mart_workload_gpu_hours_daily limit 1",
+        "mart_adapter_unit_economics_daily",
+        "adapters_add_up_to_their_model",
+    ),
     ("a column that is gone", "alter table {t} drop column idle_cost", "mart_gpu_idle_time_daily", "promised_columns"),
     ("a table that is gone", "drop table {t}", "mart_unit_economics_daily", "table_is_there"),
     ("a table nobody vouches for", "create table {t} as select 1 as one", "mart_surprise_daily", "has_a_suite"),
@@ -205,7 +250,8 @@ WARNINGS = [
     ("update mart_data_coverage_daily set last_landed_at = '2025-02-01'", "mart_data_coverage_daily", "sources_are_fresh"),
     ("update mart_data_coverage_daily set covered_hours = 12", "mart_data_coverage_daily", "held_time_is_covered"),
     (
-        "update mart_cost_reconciliation_daily set billed_without_telemetry_cost = effective_cost * 0.06;"
+        "update mart_cost_reconciliation_daily set billed_without_telemetry_cost = effective_cost * 0.06,"
+        " non_time_cost = -effective_cost * 0.06;"
         "insert into mart_unmatched_costs_daily by name select *, 'unknown' as node,"
         " 'billed_without_telemetry' as mismatch, 'l1' as line_id, 'unknown' as gpu_id, 'unknown' as cluster"
         " from (select usage_date, provider_name, billing_account_id, currency, billed_without_telemetry_cost as cost"
