@@ -75,6 +75,9 @@ def build(home: Home, window: Window = EVERYTHING, *, full_refresh: bool = False
             interrupted = control.interrupted_build(connection)
             version = project_version()
             full_refresh = full_refresh or last is None or last.version != version or interrupted.was_full_refresh
+            if full_refresh:
+                # every day is built, each as of all that has landed: a window has nothing left to say
+                window = EVERYTHING
             fresh = landed if full_refresh else control.not_consumed(connection, landed)
             has_new_rows = any(record.status == "landed" for record in fresh)
             is_due = (

@@ -4,11 +4,13 @@ Told (written before dbt runs): landed_files, landing_columns, collection_runs, 
 days_landed, sealed_days, build_window.
 Remembered (written after every node succeeded): builds, build_days, consumed, pending_days, and `…_built` tables: the
 compact inputs as the last build held them, from which the next build sees what changed; and file_columns, what each file holds.
+`late_rows` is remembered before: which rows came too late for their day is known from the landings alone, and counted while
+their files are there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,7 +22,7 @@ from warehouse.database import connect
 from warehouse.home import Home
 from warehouse.landing import Window
 from warehouse.landing_shape import LINEAGE, TABLES
-from warehouse.outcomes import LandedTable, current_files, outcome_frame
+from warehouse.outcomes import EXPIRED, LandedTable, current_files, outcome_frame
 
 #: models whose rows the next build compares with, to find the days a change touches
 REMEMBERED = (
@@ -28,6 +30,7 @@ REMEMBERED = (
     "int_hold_changes",
     "int_node_state_changes",
     "int_slot_name_changes",
+    "int_usage_changes",
     "int_price_changes",
     "int_context_changes",
 )
@@ -75,6 +78,10 @@ _SCHEMA = (
     "create table if not exists control.consumed (collection_run_id varchar)",
     "create table if not exists control.pending_days (usage_date date)",
     "create table if not exists control.file_columns (path varchar, column_names varchar)",
+    "create table if not exists control.workload_names_built (usage_date date, workload_id varchar, fingerprint varchar)",
+    """create table if not exists control.late_rows (
+        collection_run_id varchar, table_name varchar, usage_date date, cluster varchar, rows_late bigint,
+        landed_at timestamp)""",
     """create table if not exists control.build_window (
         build_id varchar, start_at timestamp, end_at timestamp, is_full_refresh boolean)""",
     # a home built before a model was remembered, and whose sealed days forbid a full refresh, has nothing to compare with
@@ -94,17 +101,14 @@ def interrupted_build(connection: duckdb.DuckDBPyConnection) -> Interrupted:
     return Interrupted(bool(rows), any(row[0] for row in rows))
 
 
-def sealed_days(landed: Sequence[LandedTable]) -> list[str]:
-    """The days whose samples have expired: what was worked out for them stays as it is (semantics 11)."""
-    return sorted(
-        {
-            _partition(file)
-            for record in landed
-            if record.status == "expired"
-            for file in record.removed_files
-            if "/gpu_samples/" in f"/{file}"
-        }
-    )
+def sealed_days(landed: Sequence[LandedTable]) -> dict[str, datetime]:
+    """The days whose samples have expired, and since when: what was worked out for them stays, but for money (semantics 11)."""
+    sealed: dict[str, datetime] = {}
+    for record in landed:
+        if record.status == EXPIRED:
+            for day in {_partition(file) for file in record.removed_files if "/gpu_samples/" in f"/{file}"}:
+                sealed[day] = min(record.landed_at, sealed.get(day, record.landed_at))
+    return dict(sorted(sealed.items()))
 
 
 def owe_every_day(connection: duckdb.DuckDBPyConnection) -> None:
@@ -152,10 +156,10 @@ def write_inputs(
             rows_quarantined bigint, rejects varchar, gaps varchar, content_hash varchar, files varchar, removed_files varchar,
             clusters varchar)"""
         )
-    sealed = pl.DataFrame({"usage_date": sealed_days(landed)}, {"usage_date": pl.String}).with_columns(
-        pl.col("usage_date").str.to_date()
-    )
-    _replace(connection, "sealed_days", sealed)
+    sealed = sealed_days(landed)
+    days = pl.DataFrame(list(sealed.items()), {"usage_date": pl.String, "sealed_at": pl.Datetime("us")}, orient="row")
+    _replace(connection, "sealed_days", days.with_columns(pl.col("usage_date").str.to_date()))
+    _count_late_rows(connection, home, landed, fresh, sealed)
     _write_data_through(connection, landed)
     connection.execute("delete from control.build_window")
     connection.execute(
@@ -165,6 +169,43 @@ def write_inputs(
         # until the window is built in full its days are owed: should this build be killed, the next one builds them
         connection.execute(_WINDOW_DAYS, [window.start_at, window.end_at])
     _write_days_landed(connection, home, fresh)
+
+
+def _count_late_rows(
+    connection: duckdb.DuckDBPyConnection,
+    home: Home,
+    landed: Sequence[LandedTable],
+    fresh: Sequence[LandedTable],
+    sealed: Mapping[str, datetime],
+) -> None:
+    """Count the rows of fresh landings that came for a day sealed before; money and reference tables are never late."""
+    late: dict[str, set[str]] = {}
+    for record in fresh:
+        is_counted = record.table_name in TABLES and TABLES[record.table_name].group not in ("bills", "reference")
+        days = {_partition(file) for file in record.files} & sealed.keys()
+        if is_counted and any(record.landed_at > sealed[day] for day in days):
+            late.setdefault(record.table_name, set()).add(record.collection_run_id)
+    if not late:
+        return
+    partitions: dict[tuple[str, str], list[str]] = {}
+    for table, file in current_files(landed):
+        if table in late and _partition(file) in sealed:
+            partitions.setdefault((table, _partition(file)), []).append(str(home.raw / file))
+    for (table, day), paths in partitions.items():
+        # a compaction may have merged the file that a landing wrote, but its rows keep the landing's id; the first count stands
+        connection.execute(
+            """insert into control.late_rows
+            select collection_run_id, ?, ?::date, cluster, count(*), max(landed_at)
+            from read_parquet(?, union_by_name = true)
+            where
+                landed_at > ?
+                and collection_run_id in (select unnest(?))
+                and collection_run_id not in (
+                    select collection_run_id from control.late_rows where table_name = ? and usage_date = ?::date
+                )
+            group by collection_run_id, cluster""",
+            [table, day, paths, sealed[day], sorted(late[table]), table, day],
+        )
 
 
 _WINDOW_DAYS = """
@@ -263,6 +304,16 @@ def _write_days_landed(connection: duckdb.DuckDBPyConnection, home: Home, fresh:
     connection.execute("insert into control.days_landed select 'pending', usage_date from control.pending_days")
 
 
+def _remember_names(connection: duckdb.DuckDBPyConnection, full_refresh: bool) -> None:
+    """What the workloads of the days just built are called; other days keep what they were built with."""
+    built = "true" if full_refresh else "usage_date in (select usage_date from int_days_touched where not is_sealed)"
+    connection.execute(f"delete from control.workload_names_built where {built}")
+    connection.execute(
+        f"""insert into control.workload_names_built
+        select usage_date, workload_id, fingerprint from int_workloads_named_daily where {built}"""
+    )
+
+
 def record_build(
     connection: duckdb.DuckDBPyConnection,
     *,
@@ -285,8 +336,10 @@ def record_build(
         "select distinct usage_date from int_device_hours" if full_refresh else "select distinct usage_date from int_days_touched"
     )
     connection.execute(f"insert into control.build_days select ?, usage_date from ({days})", [build_id])
-    connection.execute("delete from control.pending_days")
+    connection.execute("delete from control.pending_days where usage_date in (select usage_date from int_days_touched)")
+    _remember_names(connection, full_refresh)
     if not is_windowed(window):
+        connection.execute("delete from control.pending_days")
         if full_refresh:
             connection.execute("delete from control.consumed")
         connection.executemany(
@@ -295,9 +348,13 @@ def record_build(
         )
         for model in REMEMBERED:
             connection.execute(f"create or replace table control.{model.removeprefix('int_')}_built as select * from {model}")
-    elif window.end_at is not None and window.end_at.time() != datetime.min.time():
-        # the last day was built only up to the window's end: the next build completes it
-        connection.execute("insert into control.pending_days values (?)", [window.end_at.date()])
+    elif window.end_at is not None:
+        # what is not known to end was taken to end with the window: the next build puts the window's last day right
+        connection.execute(
+            """insert into control.pending_days select cast(?::timestamp - interval 1 microsecond as date)
+            where ?::timestamp < (select max(data_through_at) from control.data_through)""",
+            [window.end_at, window.end_at],
+        )
     connection.execute("commit")
     count = connection.execute("select count(*) from control.build_days where build_id = ?", [build_id]).fetchall()[0][0]
     connection.execute("checkpoint")

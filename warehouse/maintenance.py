@@ -75,6 +75,6 @@ def expire_minutes(home: Home, minutes_days: int) -> int:
             connection.execute(
                 """delete from int_gpu_minutes_rolled_up
                 where usage_date < ? and usage_date in (select unnest(?::date[]))""",
-                [oldest, control.sealed_days(landed_tables(home.raw))],
+                [oldest, list(control.sealed_days(landed_tables(home.raw)))],
             ).fetchall()[0][0]
         )

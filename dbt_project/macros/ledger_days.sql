@@ -6,11 +6,11 @@
         true
     {%- else -%}
         {{ day }} in (
-            select days.usage_date from {{ days_touched }} as days
+            select days.usage_date from {{ days_touched }} as days where not days.is_sealed
             union
-            select days.usage_date - 1 from {{ days_touched }} as days
+            select days.usage_date - 1 from {{ days_touched }} as days where not days.is_sealed
             union
-            select days.usage_date + 1 from {{ days_touched }} as days
+            select days.usage_date + 1 from {{ days_touched }} as days where not days.is_sealed
         )
     {%- endif -%}
 {%- endmacro -%}
@@ -22,12 +22,12 @@
         true
     {%- else -%}
         (
-            cast({{ minute }} as date) in (select days.usage_date from {{ days_touched }} as days)
+            cast({{ minute }} as date) in (select days.usage_date from {{ days_touched }} as days where not days.is_sealed)
             or cast({{ minute }} + interval 31 minute as date) in (
-                select days.usage_date from {{ days_touched }} as days
+                select days.usage_date from {{ days_touched }} as days where not days.is_sealed
             )
             or cast({{ minute }} - interval 31 minute as date) in (
-                select days.usage_date from {{ days_touched }} as days
+                select days.usage_date from {{ days_touched }} as days where not days.is_sealed
             )
         )
     {%- endif -%}

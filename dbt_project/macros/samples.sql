@@ -5,7 +5,7 @@
     {%- if execute and not flags.FULL_REFRESH -%}
         {%- set days = run_query(
             "select distinct cast(unnest([usage_date, usage_date - 1]) as varchar) as day from " ~ days_touched
-            ~ (" where is_rolled_up" if only_rolled_up else "") ~ " order by day"
+            ~ (" where is_rolled_up" if only_rolled_up else " where not is_sealed") ~ " order by day"
         ).columns[0].values() -%}
         {%- if days | length == 0 -%}
             false

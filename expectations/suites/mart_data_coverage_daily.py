@@ -30,11 +30,11 @@ def expectations(table: Table) -> list[Expectation]:
     return [
         has_columns(
             *("usage_date", "cluster", "source", "expected_hours", "covered_hours", "coverage_ratio", "rows_landed"),
-            *("rows_quarantined", "last_landed_at"),
+            *("rows_quarantined", "rows_late", "last_landed_at"),
         ),
         *key("usage_date", "cluster", "source"),
         *finite(table),
-        at_least_zero("expected_hours", "covered_hours", "rows_landed", "rows_quarantined"),
+        at_least_zero("expected_hours", "covered_hours", "rows_landed", "rows_quarantined", "rows_late"),
         ratios("coverage_ratio"),
         no_rows(
             "sources_are_fresh",

@@ -4,28 +4,31 @@
 -- A day that does not hold keeps the build from being published: compare the workloads' rows of
 -- `mart_workload_gpu_hours_daily` with the ledger.
 
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 with
 
 ledger as (
 
     select * from {{ ref('fct_gpu_ledger_hourly') }}
-    where cost is not null and {{ in_touched_days('usage_date') }}
+    where cost is not null and {{ in_priced_days('usage_date') }}
 
 ),
 
 commitments as (
 
     select * from {{ ref('int_commitment_unused_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 workload_days as (
 
     select * from {{ ref('mart_workload_gpu_hours_daily') }}
-    where fully_loaded_cost is not null and {{ in_touched_days('usage_date') }}
+    where fully_loaded_cost is not null and {{ in_priced_days('usage_date') }}
 
 ),
 

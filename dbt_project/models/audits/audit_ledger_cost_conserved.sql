@@ -2,21 +2,24 @@
 -- millionth, and the rows carry the source and the currency of that price. A device-hour that does not hold keeps the
 -- build from being published: compare `int_device_hour_costs` with the ledger there.
 
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 with
 
 costs as (
 
     select * from {{ ref('int_device_hour_costs') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 ledger as (
 
     select * from {{ ref('fct_gpu_ledger_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 

@@ -2,7 +2,10 @@
 -- each basis of cost; and a model's requests and tokens are those of the hours that were counted. A row that does not
 -- hold keeps the build from being published: a cost per token rests on hours, money or tokens that are not there.
 
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 {% set counts = ['request_count', 'failed_request_count', 'prompt_tokens', 'cached_prompt_tokens', 'output_tokens'] %}
 
@@ -11,21 +14,21 @@ with
 models as (
 
     select * from {{ ref('mart_unit_economics_daily') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 workload_days as (
 
     select * from {{ ref('mart_workload_gpu_hours_daily') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 inference_hours as (
 
     select * from {{ ref('fct_inference_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 

@@ -2,35 +2,38 @@
 -- their money to what the devices cost and the commitments left unused. A row that does not hold keeps the build from
 -- being published: a step was lost or counted twice in `mart_ghost_capacity_daily`; build that day again.
 
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 with
 
 device_hours as (
 
     select * from {{ ref('int_device_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 costs as (
 
     select * from {{ ref('int_device_hour_costs') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 commitments as (
 
     select * from {{ ref('int_commitment_unused_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 steps as (
 
     select * from {{ ref('mart_ghost_capacity_daily') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 

@@ -6,6 +6,17 @@ outcomes as (
 
 ),
 
+late_rows as (
+
+    select
+        collection_run_id,
+        cast(sum(rows_late) as bigint) as rows_late
+
+    from {{ ref('int_late_rows_counted') }}
+    group by collection_run_id
+
+),
+
 -- a landing leaves one record per table; its rejects and its reasons stand beside the first
 landings as (
 
@@ -30,6 +41,32 @@ landings as (
     from outcomes
     group by collection_run_id
 
+),
+
+final as (
+
+    select
+        landings.collection_run_id,
+        landings.source,
+        landings.cluster,
+        landings.status,
+        landings.error,
+        landings.source_version,
+        landings.window_start_at,
+        landings.window_end_at,
+        landings.data_through_at,
+        landings.started_at,
+        landings.landed_at,
+        landings.table_count,
+        landings.rows_landed,
+        landings.rows_quarantined,
+        coalesce(late_rows.rows_late, 0) as rows_late,
+        landings.rejects_by_reason,
+        landings.gaps
+
+    from landings
+    left join late_rows on landings.collection_run_id = late_rows.collection_run_id
+
 )
 
-select * from landings
+select * from final

@@ -2,7 +2,7 @@ with
 
 pieces as (
 
-    select * from {{ ref('int_idle_spans_clipped') }}
+    select * from {{ ref('int_idle_spans_priced') }}
 
 ),
 

@@ -1,28 +1,28 @@
 -- The money of a device-hour is shared out over its parts by time, in millionths of the currency, like the time itself:
 -- each part rounded down, the remaining units one each to the largest remainders, ties to the lowest id (semantics 1, 7).
 
-{{ config(materialized='incremental', incremental_strategy='replace_days') }}
+{{ config(materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'}) }}
 
 with
 
 ledger as (
 
     select * from {{ ref('int_gpu_ledger_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 device_hours as (
 
     select * from {{ ref('int_device_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 costs as (
 
     select * from {{ ref('int_device_hour_costs') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 

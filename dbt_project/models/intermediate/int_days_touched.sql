@@ -1,8 +1,8 @@
--- The days this build replaces. A landed sample touches its day, an interval that changed (a run seen again with a
--- later end, a node state, a price) only the days in which it changed; and, because some rules look half an hour over
--- midnight and inventory bridges up to a day, one day on either side. Days whose samples or node states changed are
--- rolled up again. Days whose samples have expired are sealed and never replaced (semantics 11). A full refresh replaces
--- everything and asks for none.
+-- The days this build replaces. A landed row touches its day, an interval that changed (a run seen again with a later end, a
+-- node state, a price) only the days in which it changed; and, because some rules look half an hour over midnight and
+-- inventory bridges up to a day, one day on either side. Days whose samples or node states changed are
+-- rolled up again. Of days whose samples have expired, which are sealed, only the money is worked out again, and only where
+-- money changed (semantics 11). A full refresh replaces everything and asks for none.
 
 -- depends_on: {{ ref('int_run_changes') }}
 -- depends_on: {{ ref('int_hold_changes') }}
@@ -10,6 +10,8 @@
 -- depends_on: {{ ref('int_slot_name_changes') }}
 -- depends_on: {{ ref('int_price_changes') }}
 -- depends_on: {{ ref('int_context_changes') }}
+-- depends_on: {{ ref('int_workload_changes') }}
+-- depends_on: {{ ref('int_usage_changes') }}
 -- depends_on: {{ ref('int_node_states_resolved') }}
 -- depends_on: {{ ref('int_billing_delivered_through') }}
 -- depends_on: {{ ref('stg_landing__billing_lines') }}
@@ -41,7 +43,8 @@ touched as (
     select
         cast(null as date) as usage_date,
         false as is_rolled_up,
-        false as is_fleet
+        false as is_fleet,
+        false as is_money
 
     from build_window
     where false
@@ -74,6 +77,30 @@ slot_name_days as (
 
 ),
 
+-- other names for the workloads of a day
+workload_days as (
+
+    select distinct built.usage_date
+    from {{ source('control', 'workload_names_built') }} as built
+    inner join {{ ref('int_workload_changes') }} as changes on built.workload_id = changes.change_key
+    where built.fingerprint <> changes.fingerprint
+
+),
+
+-- usage that became another workload's; rows that landed touch their days themselves
+usage_days as (
+
+    select distinct
+        cast({{ each_touched(
+            'day', 'least(changes.started_at, built.started_at)', 'greatest(changes.ended_at, built.ended_at)'
+        ) }} as date) as usage_date
+
+    from {{ source('control', 'usage_changes_built') }} as built
+    inner join {{ ref('int_usage_changes') }} as changes on built.change_key = changes.change_key
+    where built.fingerprint <> changes.fingerprint
+
+),
+
 price_days as (
 
     {{ days_changed('int_price_changes', 'price_changes_built') }}
@@ -103,25 +130,26 @@ touched as (
     select
         usage_date,
         table_name in ('gpu_samples', 'pending') as is_rolled_up,
-        table_name in ('gpu_samples', 'gpu_inventory', 'gpu_processes', 'pending') as is_fleet
+        table_name in ('gpu_samples', 'gpu_inventory', 'gpu_processes', 'pending') as is_fleet,
+        table_name in ('billing_lines', 'pending') as is_money
 
     from days_landed
 
     union all
 
     -- the demand of a day's first hour looks at the minutes before midnight (rule 6)
-    select usage_date + 1, false, false
+    select usage_date + 1, false, false, false
     from days_landed
     where table_name = 'inference_usage'
 
     union all
 
-    select cast(usage_date as date), false, true
+    select cast(usage_date as date), false, true, false
     from late_sightings
 
     union all
 
-    select usage_date, false, true
+    select usage_date, false, true, false
     from run_days
 
     union all
@@ -137,28 +165,39 @@ touched as (
                 and cast(node_states.started_at as date) <= hold_days.usage_date
                 and cast(node_states.ended_at as date) >= hold_days.usage_date
         ),
-        true
+        true,
+        false
 
     from hold_days
 
     union all
 
-    select usage_date, true, true
+    select usage_date, true, true, false
     from node_state_days
 
     union all
 
-    select usage_date, false, true
+    select usage_date, false, true, false
     from slot_name_days
 
     union all
 
-    select usage_date, false, false
+    select usage_date, false, false, false
+    from workload_days
+
+    union all
+
+    select usage_date, false, true, false
+    from usage_days
+
+    union all
+
+    select usage_date, false, false, true
     from price_days
 
     union all
 
-    select usage_date, false, false
+    select usage_date, false, false, false
     from context_days
 
 ),
@@ -187,18 +226,18 @@ windowed as (
 
 spread as (
 
-    select usage_date, is_rolled_up
+    select usage_date, is_rolled_up, is_money
     from touched
 
     union all
 
-    select usage_date - 1, false
+    select usage_date - 1, false, false
     from touched
     where is_fleet
 
     union all
 
-    select usage_date + 1, false
+    select usage_date + 1, false, false
     from touched
     where is_fleet
 
@@ -218,12 +257,12 @@ repriced as (
 -- a window names its days itself
 chosen as (
 
-    select windowed.usage_date, windowed.is_rolled_up
+    select windowed.usage_date, windowed.is_rolled_up, true as is_money
     from windowed
 
     union all
 
-    select spread.usage_date, spread.is_rolled_up
+    select spread.usage_date, spread.is_rolled_up, spread.is_money
     from spread
     cross join build_window
     where build_window.start_at is null and build_window.end_at is null
@@ -232,7 +271,7 @@ chosen as (
 
     union all
 
-    select repriced.usage_date, false
+    select repriced.usage_date, false, true
     from repriced
     cross join build_window
     where build_window.start_at is null and build_window.end_at is null
@@ -242,9 +281,11 @@ chosen as (
 )
 
 select
-    cast(usage_date as date) as usage_date,
-    bool_or(is_rolled_up) as is_rolled_up
+    cast(chosen.usage_date as date) as usage_date,
+    bool_or(chosen.is_rolled_up and sealed_days.usage_date is null) as is_rolled_up,
+    bool_or(sealed_days.usage_date is not null) as is_sealed
 
 from chosen
-where usage_date is not null and usage_date not in (select sealed.usage_date from sealed_days as sealed)
-group by usage_date
+left join sealed_days on chosen.usage_date = sealed_days.usage_date
+where chosen.usage_date is not null and (sealed_days.usage_date is null or chosen.is_money)
+group by chosen.usage_date

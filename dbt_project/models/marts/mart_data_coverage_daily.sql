@@ -27,6 +27,19 @@ held_days as (
 
 ),
 
+late_rows as (
+
+    select
+        usage_date,
+        cluster,
+        source,
+        cast(sum(rows_late) as bigint) as rows_late
+
+    from {{ ref('int_late_rows_counted') }}
+    group by usage_date, cluster, source
+
+),
+
 rows_unioned as (
 
     select
@@ -110,6 +123,15 @@ spine as (
 
     from quarantined
 
+    union
+
+    select
+        usage_date,
+        cluster,
+        source
+
+    from late_rows
+
 ),
 
 joined as (
@@ -121,6 +143,7 @@ joined as (
         coalesce(sources.has_samples, false) as has_samples,
         coalesce(rows_summed.rows_landed, 0) as rows_landed,
         coalesce(quarantined.rows_quarantined, 0) as rows_quarantined,
+        coalesce(late_rows.rows_late, 0) as rows_late,
         greatest(rows_summed.last_landed_at, quarantined.last_landed_at) as last_landed_at,
         coalesce(rows_summed.sampled_hours, 0) as sampled_hours,
         cast(coalesce(held_days.held_us, 0) as double) / 3.6e9 as held_hours,
@@ -141,6 +164,11 @@ joined as (
             spine.usage_date = quarantined.usage_date
             and spine.cluster = quarantined.cluster
             and spine.source = quarantined.source
+    left join late_rows
+        on
+            spine.usage_date = late_rows.usage_date
+            and spine.cluster = late_rows.cluster
+            and spine.source = late_rows.source
     left join held_days
         on
             spine.usage_date = held_days.usage_date
@@ -171,6 +199,7 @@ final as (
         covered_hours / nullif(expected_hours, 0) as coverage_ratio,
         rows_landed,
         rows_quarantined,
+        rows_late,
         last_landed_at
 
     from hours_added

@@ -1,24 +1,28 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 with
 
 ledger as (
 
     select * from {{ ref('fct_gpu_ledger_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 commitments as (
 
     select * from {{ ref('int_commitment_unused_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 workloads as (
 
-    select * from {{ ref('dim_workloads') }}
+    select * from {{ ref('int_workloads_named_daily') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
@@ -95,7 +99,9 @@ final as (
     inner join states
         on steps.state = states.state
     left join workloads
-        on steps.workload_id = workloads.workload_id
+        on
+            steps.usage_date = workloads.usage_date
+            and steps.workload_id = workloads.workload_id
     {{ join_exchange_rate('steps') }}
 
 )

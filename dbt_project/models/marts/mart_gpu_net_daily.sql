@@ -1,18 +1,21 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 with
 
 ledger as (
 
     select * from {{ ref('fct_gpu_ledger_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 commitments as (
 
     select * from {{ ref('int_commitment_unused_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
@@ -26,7 +29,7 @@ goodput as (
         sum(goodput_us) as goodput_us
 
     from {{ ref('int_goodput_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
     group by usage_date, cluster, gpu_model, currency
 
 ),
@@ -42,7 +45,7 @@ work as (
         sum(successful_request_count) as successful_request_count
 
     from {{ ref('int_model_work_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
     group by usage_date, cluster, gpu_model, currency
 
 ),

@@ -1,4 +1,7 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 -- What a token and a request cost, per workload and model. Every ratio is a sum over a sum: cost and units of the
 -- hours in which all held time is priced. Below 95 % priced, or without tokens, the ratio is null and `null_reason`
@@ -10,14 +13,14 @@ with
 model_hours as (
 
     select * from {{ ref('int_workload_model_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 latencies as (
 
     select * from {{ ref('int_inference_latency_daily') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
@@ -30,7 +33,7 @@ workloads as (
 inference_hours as (
 
     select * from {{ ref('fct_inference_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 

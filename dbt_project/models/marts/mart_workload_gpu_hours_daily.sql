@@ -1,24 +1,28 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 with
 
 ledger as (
 
     select * from {{ ref('fct_gpu_ledger_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 cost_bases as (
 
     select * from {{ ref('int_ledger_cost_bases_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
-runs as (
+run_ends as (
 
-    select * from {{ ref('int_runs') }}
+    select * from {{ ref('int_run_ends_daily') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
@@ -32,14 +36,15 @@ goodput as (
         cast(sum(held_us) as double) as judged_us
 
     from {{ ref('int_goodput_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
     group by usage_date, workload_id, currency
 
 ),
 
 workloads as (
 
-    select * from {{ ref('dim_workloads') }}
+    select * from {{ ref('int_workloads_named_daily') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
@@ -53,11 +58,13 @@ held as (
         ledger.is_ghost,
         ledger.gpu_microseconds,
         ledger.cost,
-        coalesce(runs.end_kind, 'other') as end_kind
+        coalesce(run_ends.end_kind, 'other') as end_kind
 
     from ledger
-    left join runs
-        on ledger.run_id = runs.run_id
+    left join run_ends
+        on
+            ledger.usage_date = run_ends.usage_date
+            and ledger.run_id = run_ends.run_id
     where ledger.workload_id <> 'unallocated'
 
 ),
@@ -146,9 +153,10 @@ final as (
         joined.currency,
         coalesce(workloads.cluster, 'unallocated') as cluster,
         coalesce(workloads.workload, joined.workload_id) as workload,
-        workloads.application,
-        workloads.team,
-        workloads.model,
+        -- of money that no workload carries there need be no row of the day's ledger
+        coalesce(workloads.application, 'unallocated') as application,
+        coalesce(workloads.team, 'unallocated') as team,
+        coalesce(workloads.model, 'unknown') as model,
         coalesce(workloads.kind, 'unknown') as kind,
         cast(joined.held_us as double) / 3.6e9 as held_gpu_hours,
         cast(joined.priced_us as double) / 3.6e9 as priced_gpu_hours,
@@ -169,7 +177,9 @@ final as (
 
     from joined
     left join workloads
-        on joined.workload_id = workloads.workload_id
+        on
+            joined.usage_date = workloads.usage_date
+            and joined.workload_id = workloads.workload_id
     left join goodput
         on
             joined.usage_date = goodput.usage_date

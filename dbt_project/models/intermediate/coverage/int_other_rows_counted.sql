@@ -9,6 +9,17 @@ outcomes as (
 
 ),
 
+late_rows as (
+
+    select distinct
+        usage_date,
+        table_name,
+        collection_run_id
+
+    from {{ source('control', 'late_rows') }}
+
+),
+
 landings as (
 
     select
@@ -58,6 +69,12 @@ counted as (
     from unioned
     left join landings
         on unioned.collection_run_id = landings.collection_run_id
+    left join late_rows
+        on
+            unioned.dt = late_rows.usage_date
+            and unioned.table_name = late_rows.table_name
+            and unioned.collection_run_id = late_rows.collection_run_id
+    where late_rows.collection_run_id is null
     group by
         unioned.dt,
         unioned.cluster,

@@ -1,4 +1,5 @@
--- Through when each cluster is known: "now", for what a table says of the present. As runs without an end are clipped.
+-- Through when each cluster is known: "now", for what a table says of the present. As runs without an end are clipped; the
+-- window of a build does not move it.
 
 with
 
@@ -14,29 +15,19 @@ data_through as (
 
 ),
 
-build_window as (
-
-    select * from {{ source('control', 'build_window') }}
-
-),
-
 known as (
 
     select
         data_through.cluster,
-        least(
-            case
-                when
-                    telemetry_through_at <= scheduler_through_at
-                    and telemetry_through_at >= scheduler_through_at - interval {{ var('telemetry_wait_hours') }} hour
-                    then telemetry_through_at
-                else coalesce(scheduler_through_at, telemetry_through_at)
-            end,
-            coalesce(build_window.end_at, timestamp '9999-01-01')
-        ) as known_until_at
+        case
+            when
+                telemetry_through_at <= scheduler_through_at
+                and telemetry_through_at >= scheduler_through_at - interval {{ var('telemetry_wait_hours') }} hour
+                then telemetry_through_at
+            else coalesce(scheduler_through_at, telemetry_through_at)
+        end as known_until_at
 
     from data_through
-    cross join build_window
     where scheduler_through_at is not null or telemetry_through_at is not null
 
 )

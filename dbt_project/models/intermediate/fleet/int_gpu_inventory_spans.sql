@@ -302,27 +302,7 @@ spans as (
 
     from stays
 
-),
-
-build_window as (
-
-    select * from {{ source('control', 'build_window') }}
-
-),
-
-clipped as (
-
-    select
-        spans.cluster,
-        spans.gpu_id,
-        spans.node,
-        spans.started_at,
-        least(spans.ended_at, coalesce(build_window.end_at, timestamp '9999-01-01')) as ended_at
-
-    from spans
-    cross join build_window
-
 )
 
-select * from clipped
+select * from spans
 where started_at < ended_at

@@ -65,10 +65,10 @@ in_days as (
         node,
         cast(day_start_at as date) as usage_date,
         greatest(started_at, day_start_at) as started_at,
-        least(ended_at, day_start_at + interval 1 day) as ended_at
+        least(ended_at, day_start_at + interval 1 day, {{ window_end() }}) as ended_at
 
     from days
-    where {{ in_ledger_days('cast(day_start_at as date)') }}
+    where {{ in_ledger_days('cast(day_start_at as date)') }} and greatest(started_at, day_start_at) < {{ window_end() }}
 
 ),
 

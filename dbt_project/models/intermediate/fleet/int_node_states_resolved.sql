@@ -19,12 +19,6 @@ data_through as (
 
 ),
 
-build_window as (
-
-    select * from {{ source('control', 'build_window') }}
-
-),
-
 followed as (
 
     select
@@ -46,14 +40,12 @@ resolved as (
         followed.state,
         followed.reason,
         followed.started_at,
-        least(
-            coalesce(followed.ended_at, followed.next_started_at, greatest(data_through.scheduler_through_at, followed.started_at)),
-            coalesce(build_window.end_at, timestamp '9999-01-01')
+        coalesce(
+            followed.ended_at, followed.next_started_at, greatest(data_through.scheduler_through_at, followed.started_at)
         ) as ended_at
 
     from followed
     left join data_through on followed.cluster = data_through.cluster
-    cross join build_window
 
 )
 

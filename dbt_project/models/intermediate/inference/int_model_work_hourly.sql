@@ -1,4 +1,7 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 -- What each model did for its callers on GPUs of each model: tokens and requests of successful calls, and the GPU time
 -- held for them. A workload on GPUs of several models did its work on them by the time held. What was served in an hour
@@ -9,7 +12,7 @@ with
 model_hours as (
 
     select * from {{ ref('int_workload_model_hours') }}
-    where held_us > 0 and {{ in_touched_days('usage_date') }}
+    where held_us > 0 and {{ in_priced_days('usage_date') }}
 
 ),
 
@@ -24,7 +27,7 @@ ledger as (
         cast(sum(gpu_microseconds) as double) as held_us
 
     from {{ ref('fct_gpu_ledger_hourly') }}
-    where run_id <> 'unallocated' and {{ in_touched_days('usage_date') }}
+    where run_id <> 'unallocated' and {{ in_priced_days('usage_date') }}
     group by hour_start_at, cluster, workload_id, gpu_model, currency
 
 ),

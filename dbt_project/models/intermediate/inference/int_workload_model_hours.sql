@@ -1,4 +1,7 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 -- What each model on a workload's GPUs held, cost and served in each hour. Several models on one workload share its
 -- time and its money by prefill and decode time where all of them were timed, else by weighted tokens; an hour in which
@@ -15,14 +18,14 @@ with
 cost_bases as (
 
     select * from {{ ref('int_ledger_cost_bases_hourly') }}
-    where workload_id not in ('unallocated', 'unknown') and {{ in_touched_days('usage_date') }}
+    where workload_id not in ('unallocated', 'unknown') and {{ in_priced_days('usage_date') }}
 
 ),
 
 inference_hours as (
 
     select * from {{ ref('fct_inference_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 

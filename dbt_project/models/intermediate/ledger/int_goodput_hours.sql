@@ -16,14 +16,15 @@ ledger as (
         cast(sum(gpu_microseconds) as bigint) as held_us
 
     from {{ ref('fct_gpu_ledger_hourly') }}
-    where run_id <> 'unallocated' and {{ in_replaced_days('usage_date') }}
+    where run_id <> 'unallocated' and {{ in_repriced_days('usage_date') }}
     group by usage_date, hour_start_at, cluster, gpu_model, run_id, workload_id, currency
 
 ),
 
 goodput as (
 
-    select * from {{ ref('int_runs_goodput') }}
+    select * from {{ ref('int_run_ends_daily') }}
+    where good_until_at is not null and {{ in_repriced_days('usage_date') }}
 
 ),
 
@@ -51,7 +52,7 @@ judged as (
         end as goodput_us
 
     from ledger
-    inner join goodput on ledger.run_id = goodput.run_id
+    inner join goodput on ledger.usage_date = goodput.usage_date and ledger.run_id = goodput.run_id
 
 )
 

@@ -9,13 +9,6 @@ minutes as (
 
 ),
 
-rates as (
-
-    select * from {{ ref('int_device_hours_rated') }}
-    where {{ in_touched_days('usage_date') }}
-
-),
-
 -- minutes in a row keep their distance to their rank: one number for each unbroken run of them
 spans_numbered as (
 
@@ -51,22 +44,6 @@ clipped as (
     from spans_numbered
     group by usage_date, hour_start_at, cluster, slot_id, run_id, span_number
 
-),
-
-priced as (
-
-    select
-        clipped.*,
-        coalesce(rates.currency, 'unknown') as currency,
-        clipped.held_us * rates.cost_per_gpu_us as cost
-
-    from clipped
-    left join rates
-        on
-            clipped.hour_start_at = rates.hour_start_at
-            and clipped.cluster = rates.cluster
-            and clipped.gpu_id = rates.gpu_id
-
 )
 
-select * from priced
+select * from clipped

@@ -34,7 +34,7 @@ claims as (
         claims.gpu_count,
         claims.share_ratio,
         claims.started_at,
-        least(claims.ended_at, coalesce(runaways.ended_at, claims.ended_at)) as ended_at,
+        least(claims.ended_at, coalesce(runaways.ended_at, claims.ended_at), {{ window_end() }}) as ended_at,
         coalesce(profile_names.mig_profile, claims.mig_profile, {{ of_devices }}) as pool,
         -- 1c.3g.71gb is one of the three compute instances of a slot 3g.71gb
         coalesce(

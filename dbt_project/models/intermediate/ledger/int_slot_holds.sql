@@ -1,4 +1,5 @@
--- Who held which slot when, with which share, cut by day: exact holds and what the node pools were given.
+-- Who held which slot when, with which share, cut by day: exact holds and what the node pools were given. A run that is
+-- not known to end holds no longer than the build's window.
 
 with
 
@@ -17,6 +18,13 @@ pool as (
 layouts as (
 
     select * from {{ ref('int_gpu_layouts') }}
+
+),
+
+provisional_runs as (
+
+    select run_id from {{ ref('int_runs') }}
+    where is_provisional
 
 ),
 
@@ -93,8 +101,33 @@ holds as (
     select * from exact_in_days
     union all
     select * from pool_on_slots
-    where started_at < ended_at
+
+),
+
+in_window as (
+
+    select
+        holds.cluster,
+        holds.node,
+        holds.gpu_id,
+        holds.slot_id,
+        holds.run_id,
+        holds.usage_date,
+        holds.started_at,
+        case
+            when provisional_runs.run_id is null then holds.ended_at
+            else least(holds.ended_at, {{ window_end(of_provisional=true) }})
+        end as ended_at,
+        holds.share,
+        holds.is_shared,
+        holds.is_implied,
+        holds.assignment_method,
+        holds.flag
+
+    from holds
+    left join provisional_runs on holds.run_id = provisional_runs.run_id
 
 )
 
-select * from holds
+select * from in_window
+where started_at < ended_at

@@ -1,4 +1,7 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 -- depends_on: {{ ref('int_days_touched') }}
 -- Each charge for a resource is shared out over the device-time its devices were in inventory inside the charge's
@@ -115,7 +118,7 @@ day_weighed as (
     from weighed
     inner join shared_to_days
         on weighed.charge_id = shared_to_days.charge_id and weighed.usage_date = shared_to_days.usage_date
-    where {{ in_touched_days('weighed.usage_date') }}
+    where {{ in_priced_days('weighed.usage_date') }}
 
 ),
 

@@ -1,4 +1,7 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 -- What each device cost in each hour, and where the figure comes from: its bill; for a device billed before, on days
 -- after the delivered-through date, an estimate from its last bill; else a rate card; else nothing is known, and the
@@ -13,14 +16,14 @@ device_hours as (
         {{ resource_key('int_device_hours.provider_resource_id') }} as resource_key
 
     from {{ ref('int_device_hours') }} as int_device_hours
-    where {{ in_touched_days('int_device_hours.usage_date') }}
+    where {{ in_priced_days('int_device_hours.usage_date') }}
 
 ),
 
 billing_costs as (
 
     select * from {{ ref('int_device_hour_billing_costs') }}
-    where is_in_ledger and {{ in_touched_days('usage_date') }}
+    where is_in_ledger and {{ in_priced_days('usage_date') }}
 
 ),
 

@@ -1,4 +1,7 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 -- What the ledger holds of each account's bill: the ledger's own cost per device-hour, traced back to the accounts
 -- whose charges it came from. What a device-hour's ledger rows hold more or less than its charges stays with its
@@ -10,14 +13,14 @@ with
 ledger as (
 
     select * from {{ ref('fct_gpu_ledger_hourly') }}
-    where cost_source = 'billing' and {{ in_touched_days('usage_date') }}
+    where cost_source = 'billing' and {{ in_priced_days('usage_date') }}
 
 ),
 
 charges as (
 
     select * from {{ ref('int_device_hour_billing_costs') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 

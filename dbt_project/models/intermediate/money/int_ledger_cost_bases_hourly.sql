@@ -1,4 +1,7 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 -- The three cost bases of each workload and hour (semantics 7): `allocation_cost` of the time held, `usage_cost` of
 -- the productive time, and `fully_loaded_cost`: the allocation, plus what was borrowed on the slots held, to their
@@ -12,21 +15,21 @@ with
 ledger as (
 
     select * from {{ ref('fct_gpu_ledger_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 device_costs as (
 
     select * from {{ ref('int_device_hour_costs') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 commitments as (
 
     select * from {{ ref('int_commitment_unused_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 

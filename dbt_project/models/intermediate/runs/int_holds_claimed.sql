@@ -34,12 +34,6 @@ data_through as (
 
 ),
 
-build_window as (
-
-    select * from {{ source('control', 'build_window') }}
-
-),
-
 -- evidence names a run by its job or uid, or a pod by namespace and name
 known_jobs as (
 
@@ -177,8 +171,7 @@ evidence as (
             ),
             case when evidence_matched.is_name_only then evidence_matched.shown_until_at else timestamp '9999-01-01' end,
             coalesce(evidence_matched.held_until_at, timestamp '9999-01-01'),
-            coalesce(displaced.displaced_at, timestamp '9999-01-01'),
-            coalesce(build_window.end_at, timestamp '9999-01-01')
+            coalesce(displaced.displaced_at, timestamp '9999-01-01')
         ) as ended_at,
         coalesce(evidence_matched.assignment_method, 'reported') as assignment_method,
         evidence_matched.is_name_only,
@@ -194,7 +187,6 @@ evidence as (
             evidence_matched.cluster = displaced.cluster
             and evidence_matched.gpu_uuid = displaced.gpu_id
             and evidence_matched.started_at < displaced.displaced_at
-    cross join build_window
     where
         evidence_matched.match_rank = 1
         and (

@@ -104,12 +104,6 @@ indexed as (
 
 ),
 
-build_window as (
-
-    select * from {{ source('control', 'build_window') }}
-
-),
-
 data_through as (
 
     select
@@ -291,8 +285,7 @@ resolved as (
                 end,
                 timestamp '9999-01-01'
             ),
-            coalesce(data_through.telemetry_through_at, data_through.scheduler_through_at, timestamp '9999-01-01'),
-            coalesce(build_window.end_at, timestamp '9999-01-01')
+            coalesce(data_through.telemetry_through_at, data_through.scheduler_through_at, timestamp '9999-01-01')
         ) as shown_until_at,
         run_gpus.assignment_method,
         coalesce(run_gpus.assignment_method like 'exporter_label%', false) as is_label,
@@ -330,7 +323,6 @@ resolved as (
     left join told_jobs on run_gpus.cluster = told_jobs.cluster and run_gpus.job_id = told_jobs.job_id
     left join kubernetes_clusters on run_gpus.cluster = kubernetes_clusters.cluster
     left join data_through on run_gpus.cluster = data_through.cluster
-    cross join build_window
 
 )
 

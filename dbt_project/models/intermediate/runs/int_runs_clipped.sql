@@ -1,6 +1,7 @@
--- A run without an end is clipped where its cluster is known to, never at now(): building the same window again
--- later from the same landings gives the same rows (semantics 1). A job runs one attempt at a time: one that was never closed
--- ended at the latest where the next attempt of its job began, on whatever node.
+-- A run without an end is clipped where its cluster is known to, never at now(): building again from the same landings
+-- gives the same rows (semantics 1). The window of a build cuts the facts of its days, not the runs: int_slot_holds. A
+-- job runs one attempt at a time: one that was never closed ended at the latest where the next attempt of its job began, on
+-- whatever node.
 
 with
 
@@ -20,12 +21,6 @@ run_gpus as (
 data_through as (
 
     select * from {{ source('control', 'data_through') }}
-
-),
-
-build_window as (
-
-    select * from {{ source('control', 'build_window') }}
 
 ),
 
@@ -91,20 +86,15 @@ clips as (
 
     select
         cluster_ends.cluster,
-        least(
-            case
-                when
-                    telemetry_through_at <= scheduler_through_at
-                    and telemetry_through_at >= scheduler_through_at - interval {{ var('telemetry_wait_hours') }} hour
-                    then telemetry_through_at
-                else coalesce(scheduler_through_at, telemetry_through_at)
-            end,
-            coalesce(build_window.end_at, timestamp '9999-01-01')
-        ) as clip_at,
-        coalesce(build_window.end_at, timestamp '9999-01-01') as build_end_at
+        case
+            when
+                telemetry_through_at <= scheduler_through_at
+                and telemetry_through_at >= scheduler_through_at - interval {{ var('telemetry_wait_hours') }} hour
+                then telemetry_through_at
+            else coalesce(scheduler_through_at, telemetry_through_at)
+        end as clip_at
 
     from cluster_ends
-    cross join build_window
 
 ),
 
@@ -146,12 +136,9 @@ clipped as (
             when current_attempts.started_at is null then null
             else greatest(
                 current_attempts.started_at,
-                least(
-                    coalesce(
-                        current_attempts.ended_at,
-                        least(clips.clip_at, coalesce(current_attempts.next_attempt_at, clips.clip_at))
-                    ),
-                    clips.build_end_at
+                coalesce(
+                    current_attempts.ended_at,
+                    least(clips.clip_at, coalesce(current_attempts.next_attempt_at, clips.clip_at))
                 )
             )
         end as held_until_at,
@@ -176,13 +163,10 @@ named_holds as (
         run_gpus.slot_uuid,
         run_gpus.started_at,
         least(coalesce(run_gpus.told_ended_at, run_gpus.shown_until_at), run_gpus.shown_until_at) as ended_at,
-        least(
-            coalesce(cluster_ends.telemetry_through_at, cluster_ends.scheduler_through_at), clips.build_end_at
-        ) as known_until_at
+        coalesce(cluster_ends.telemetry_through_at, cluster_ends.scheduler_through_at) as known_until_at
 
     from run_gpus
     left join cluster_ends on run_gpus.cluster = cluster_ends.cluster
-    left join clips on run_gpus.cluster = clips.cluster
 
 ),
 

@@ -78,6 +78,17 @@ SHAPES: dict[str, dict[str, str]] = {
         "fully_loaded_cost": "decimal(18,6)",
     },
     "int_runs": {"run_id": "varchar", "end_kind": "varchar"},
+    "int_run_ends_daily": {"usage_date": "date", "run_id": "varchar", "end_kind": "varchar"},
+    "int_workloads_named_daily": {
+        "usage_date": "date",
+        "workload_id": "varchar",
+        "cluster": "varchar",
+        "workload": "varchar",
+        "application": "varchar",
+        "team": "varchar",
+        "model": "varchar",
+        "kind": "varchar",
+    },
     "int_device_hours": {
         "hour_start_at": "timestamp",
         "usage_date": "date",
@@ -144,6 +155,14 @@ SHAPES: dict[str, dict[str, str]] = {
     "dim_nodes": {"node_id": "varchar", "cluster": "varchar"},
     "dim_runs": {"run_id": "varchar", "cluster": "varchar"},
     "fct_inference_hourly": {"hour_start_at": "timestamp", "model": "varchar"},
+    "control__late_rows": {
+        "collection_run_id": "varchar",
+        "table_name": "varchar",
+        "usage_date": "date",
+        "cluster": "varchar",
+        "rows_late": "bigint",
+        "landed_at": "timestamp",
+    },
     "control__collection_runs": {
         "collection_run_id": "varchar",
         "source": "varchar",

@@ -48,8 +48,14 @@ def held(number: int, held_hours: float, unobserved_hours: float = 0) -> list[Ro
 
 def coverage(harness: Harness, **inputs: list[Row]) -> list[dict[str, Any]]:
     give(harness, **inputs)
-    for name in ("int_dated_rows_counted", "int_other_rows_counted", "int_held_hours_observed", "int_rows_quarantined_dated"):
-        harness.run(name)
+    for name in (
+        "dated_rows_counted",
+        "other_rows_counted",
+        "late_rows_counted",
+        "held_hours_observed",
+        "rows_quarantined_dated",
+    ):
+        harness.run(f"int_{name}")
     return harness.run("mart_data_coverage_daily")
 
 
@@ -126,8 +132,21 @@ def test_a_landing_of_several_tables_is_one_collection_run(harness: Harness) -> 
             landing("slurm-failed-1", "slurm", table_name="", status="failed", error="sacct: not found", rows_landed=0),
         ],
     )
+    harness.run("int_late_rows_counted")
     rows = {row["collection_run_id"]: row for row in harness.run("fct_collection_runs")}
     first, failed = rows["dcgm-1"], rows["slurm-failed-1"]
     assert (first["rows_landed"], first["rows_quarantined"], first["table_count"]) == (68, 2, 2)
     assert first["rejects_by_reason"] == '{"malformed": 2}'
     assert (failed["status"], failed["error"], failed["table_count"]) == ("failed", "sacct: not found", 0)
+
+
+def test_a_row_that_came_too_late_is_late_and_not_landed(harness: Harness) -> None:
+    rows = coverage(
+        harness,
+        control__collection_runs=[landing("slurm-1", "slurm"), landing("slurm-2", "slurm")],
+        control__late_rows=[
+            {"collection_run_id": "slurm-2", "table_name": "runs", "usage_date": day(0), "cluster": "c", "rows_late": 2}
+        ],
+        stg_landing__runs=[landed("slurm-1", 0), landed("slurm-2", 0), landed("slurm-2", 0), landed("slurm-2", 1)],
+    )
+    assert [(row["usage_date"], row["rows_landed"], row["rows_late"]) for row in rows] == [(day(0), 1, 2), (day(1), 1, 0)]

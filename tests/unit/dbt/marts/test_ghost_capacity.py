@@ -58,7 +58,7 @@ def test_a_team_comes_from_the_workload_and_is_unknown_without_one(harness: Harn
             ledger_row("productive", 30),
             ledger_row("productive", 30, run_id="run-2", workload_id="nobody"),
         ],
-        dim_workloads=[{"workload_id": "w", "cluster": "c", "team": "vision"}],
+        int_workloads_named_daily=[{"usage_date": day(0), "workload_id": "w", "cluster": "c", "team": "vision"}],
     )
     assert {row["workload_id"]: row["team"] for row in harness.run("mart_ghost_capacity_daily")} == {
         "w": "vision",

@@ -15,6 +15,7 @@ from tests.unit.dbt.marts.inputs import MIDNIGHT, MINUTE_US, day, give, held_hou
 def spans(harness: Harness, **inputs: list[Row]) -> list[dict[str, Any]]:
     give(harness, **inputs)
     harness.run("int_idle_spans_clipped")
+    harness.run("int_idle_spans_priced")
     return harness.run("fct_gpu_idle_spans")
 
 

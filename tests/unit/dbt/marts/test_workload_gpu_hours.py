@@ -69,7 +69,7 @@ def test_ends_of_runs_have_their_own_columns(harness: Harness) -> None:
     give(
         harness,
         fct_gpu_ledger_hourly=[ledger_row("productive", 10 + number, run_id=kind) for number, kind in enumerate(kinds)],
-        int_runs=[{"run_id": kind, "end_kind": kind} for kind in kinds],
+        int_run_ends_daily=[{"usage_date": day(0), "run_id": kind, "end_kind": kind} for kind in kinds],
     )
     (row,) = harness.run("mart_workload_gpu_hours_daily")
     ends = {name: row[f"{name}_gpu_hours"] for name in ("failed", "timed_out", "cancelled", "preempted")}

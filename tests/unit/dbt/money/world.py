@@ -25,7 +25,7 @@ CORE_TABLES: Mapping[str, str] = {
     "control__data_through": "cluster varchar, table_group varchar, data_through_at timestamp",
     "control__build_window": "start_at timestamp, end_at timestamp",
     "control__days_landed": "table_name varchar, usage_date date",
-    "int_days_touched": "usage_date date",
+    "int_days_touched": "usage_date date, is_rolled_up boolean default false, is_sealed boolean default false",
     "int_device_hours": (
         "hour_start_at timestamp, usage_date date, cluster varchar, node varchar, gpu_id varchar, gpu_model varchar,"
         " provider varchar, provider_resource_id varchar, is_implied boolean, inventory_us bigint, energy_joules double"
