@@ -54,8 +54,9 @@ up: $(STAMP) ## start Airflow here (SQLite, this project's DAGs), print address 
 down: $(STAMP) ## end the Airflow that `make up` started
 	@$(BIN)/python -m dags.local.standalone down
 
-bench: $(STAMP) ## time landing and building one day of 1,000 GPUs against DuckDB's own scan
+bench: $(STAMP) ## time landing and building one day of 1,000 GPUs against DuckDB's own scan, and a day after sixty days of history against the second
 	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench.history
 
 bench-agent: $(STAMP) ## what the nvml agent costs a host of 8 GPUs read every second: processor, memory, landing
 	@$(BIN)/python -m bench.agent

@@ -35,10 +35,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Cost:
-    """Wall-clock seconds of a command, and the most memory that one of its processes held, in GiB."""
+    """Wall-clock seconds of a command, the most memory that one of its processes held, in GiB, and its processor seconds."""
 
     seconds: float
     peak_gib: float
+    processor: float = 0.0
 
 
 def run(home: Path, *arguments: str) -> Cost:
@@ -56,7 +57,7 @@ def run(home: Path, *arguments: str) -> Cost:
         if os.waitstatus_to_exitcode(status):
             output.seek(0)
             sys.exit(f"{' '.join(arguments)} left with {os.waitstatus_to_exitcode(status)}\n{output.read()}")
-    return Cost(time.perf_counter() - begun, usage.ru_maxrss / 2**20)
+    return Cost(time.perf_counter() - begun, usage.ru_maxrss / 2**20, usage.ru_utime + usage.ru_stime)
 
 
 def node_seconds(home: Path) -> dict[str, float]:

@@ -19,7 +19,7 @@ class Day:
     samples: int
 
 
-def write_day(folder: Path, *, gpus: int, interval_s: int = 10) -> Day:
+def write_day(folder: Path, *, gpus: int, interval_s: int = 10, day: str = DAY) -> Day:
     """Write a day of `gpus` GPUs sampled every `interval_s` seconds to Parquet files in `folder`.
 
     Three of four nodes are held by one job that the scheduler knows by count alone, the others by exact single-GPU jobs,
@@ -33,7 +33,7 @@ def write_day(folder: Path, *, gpus: int, interval_s: int = 10) -> Day:
     connection.execute(f"create table gpus as select g, g // {GPUS_PER_NODE} as n from range({gpus}) as t(g)")
     files = {name: folder / f"{name}.parquet" for name in _QUERIES}
     for name, query in _QUERIES.items():
-        text = query.format(day=DAY, per_node=GPUS_PER_NODE, interval=interval_s, steps=86400 // interval_s)
+        text = query.format(day=day, per_node=GPUS_PER_NODE, interval=interval_s, steps=86400 // interval_s)
         connection.execute(f"copy ({text}) to '{files[name]}' (format parquet)")
     samples = gpus * (86400 // interval_s)
     return Day(files, samples)

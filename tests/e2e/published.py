@@ -18,7 +18,7 @@ def contents(database: Path) -> dict[str, tuple[int, str]]:
     with duckdb.connect(str(database), read_only=True) as connection:
         return {
             table: connection.execute(
-                f"select count(*), coalesce(md5(string_agg(line, chr(10) order by line)), '') from ({_lines(connection, table)})"
+                f"select count(*), coalesce(md5(string_agg(line, chr(10) order by line)), '') from ({lines(connection, table)})"
             ).fetchall()[0]
             for table in tables(connection)
         }
@@ -33,7 +33,7 @@ def differing_rows(one: Path, other: Path, table: str, limit: int = 5) -> list[s
         rows = {}
         for name in ("one", "other"):
             connection.execute(f"use {name}")
-            rows[name] = [row[0] for row in connection.execute(_lines(connection, table)).fetchall()]
+            rows[name] = [row[0] for row in connection.execute(lines(connection, table)).fetchall()]
         for name, mine, theirs in (("one", rows["one"], rows["other"]), ("other", rows["other"], rows["one"])):
             found += [f"only in {name}: {line}" for line in sorted(set(mine) - set(theirs))[:limit]]
         return found
@@ -47,8 +47,8 @@ def tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [name for (name,) in rows if name not in NOT_COMPARED]
 
 
-def _lines(connection: duckdb.DuckDBPyConnection, table: str) -> str:
-    """A query of one text per row of the table."""
+def lines(connection: duckdb.DuckDBPyConnection, table: str) -> str:
+    """A query of one text per row of the table, without what is no content."""
     described = [(row[0], row[1]) for row in connection.execute(f"describe main.{table}").fetchall()]
     cells = [
         f"""coalesce(cast({f'round("{name}", 9)' if kind in ("DOUBLE", "FLOAT") else f'"{name}"'} as varchar), 'null')"""

@@ -1,4 +1,7 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 -- What energy each workload's held time drew, as far as it was measured, and the CO2e that stands for where a carbon
 -- intensity is configured: the one in force at the start of the hour, the most specific first (cluster and region,
@@ -9,7 +12,7 @@ with
 ledger as (
 
     select * from {{ ref('fct_gpu_ledger_hourly') }}
-    where workload_id not in ('unallocated', 'unknown') and {{ in_touched_days('usage_date') }}
+    where workload_id not in ('unallocated', 'unknown') and {{ in_priced_days('usage_date') }}
 
 ),
 

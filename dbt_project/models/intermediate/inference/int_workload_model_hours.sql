@@ -38,7 +38,7 @@ workloads as (
 energy as (
 
     select * from {{ ref('int_workload_energy_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 

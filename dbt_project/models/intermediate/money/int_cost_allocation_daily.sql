@@ -1,4 +1,7 @@
-{{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
+{{ config(
+    materialized='incremental', incremental_strategy='replace_days', meta={'days': 'priced'},
+    on_schema_change='append_new_columns'
+) }}
 
 -- The ledger's money and the unused commitments of each day, line by line. Held time is a line of its workload, split by
 -- the models it served (as in unit economics), and by the applications and teams that the gateway's log says used them.
@@ -11,14 +14,14 @@ with
 ledger as (
 
     select * from {{ ref('fct_gpu_ledger_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 cost_bases as (
 
     select * from {{ ref('int_ledger_cost_bases_hourly') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
@@ -27,21 +30,21 @@ model_hours as (
     select * from {{ ref('int_workload_model_hours') }}
     where
         (held_us > 0 or allocation_cost <> 0 or usage_cost <> 0 or fully_loaded_cost <> 0)
-        and {{ in_touched_days('usage_date') }}
+        and {{ in_priced_days('usage_date') }}
 
 ),
 
 consumers as (
 
     select * from {{ ref('int_consumer_weights_daily') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
 commitments as (
 
     select * from {{ ref('int_commitment_unused_hours') }}
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_priced_days('usage_date') }}
 
 ),
 
@@ -53,7 +56,7 @@ energy_left_out as (
         gpu_id
 
     from {{ ref('int_device_hour_costs') }}
-    where is_energy_left_out and {{ in_touched_days('usage_date') }}
+    where is_energy_left_out and {{ in_priced_days('usage_date') }}
 
 ),
 
