@@ -1,4 +1,4 @@
-"""Facts about one business that people edit by hand: `config/rate_cards.csv`, `workload_rules.csv`, `digest_recipients.csv`.
+"""Facts about one business that people edit by hand: rate cards, workload rules, list prices, carbon intensities, recipients.
 
 files.py     read such a file, with the line of every problem; add lines to it and leave the rest as it is
 land.py      land what the files say; called by each build

@@ -11,7 +11,7 @@ from tests.unit.dbt.money.world import DAY, DEVICE_COST_MODELS, RECONCILIATION_M
 ALLOCATION_MODELS = (
     "int_consumer_weights_daily",
     "int_cost_allocation_daily",
-    *RECONCILIATION_MODELS[:3],
+    *RECONCILIATION_MODELS[: RECONCILIATION_MODELS.index("mart_cost_reconciliation_daily") + 1],
     "int_cost_lines_daily",
     "mart_cost_allocation_daily",
     "mart_team_chargeback_monthly",

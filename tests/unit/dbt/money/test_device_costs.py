@@ -240,7 +240,7 @@ def test_a_price_that_lands_later_fills_the_days_before(world: World) -> None:
     world.add_device("g1", None, range(48))
     assert costs(world) == {"g1": ("unpriced", None)}
     world.add_rate_card(cost_per_gpu_hour="2", valid_from=DAY - timedelta(days=900), valid_to=DAY + timedelta(hours=24))
-    world.build("int_price_changes")
+    world.build("int_exchange_rates", "int_price_changes")
     change = world.one("select started_at, ended_at from int_price_changes")
     assert change == {"started_at": DAY - timedelta(days=900), "ended_at": DAY + timedelta(days=1)}
     world.rebuild_days(DAY.date(), models=DEVICE_COST_MODELS)
