@@ -49,12 +49,13 @@ class Days:
         with control.open_build_database(self.home) as connection:
             fresh = control.not_consumed(connection, landed)
             control.write_inputs(connection, self.home, landed, fresh, EVERYTHING, build_id="days", full_refresh=first)
-        run_dbt(self.home, full_refresh=first, select=[f"+int_days_touched,resource_type:{kind}" for kind in ("seed", "model")])
+        run_dbt(self.home, full_refresh=first, select=["+int_days_touched", "--exclude-resource-type", "test"])
         with control.open_build_database(self.home) as connection:
             days = {row[0] for row in connection.execute("select usage_date from int_days_touched").fetchall()}
             for model in control.REMEMBERED:
                 connection.execute(f"create or replace table control.{model.removeprefix('int_')}_built as select * from {model}")
-            connection.executemany("insert into control.consumed values (?)", [[record.collection_run_id] for record in fresh])
+            consumed = [record.collection_run_id for record in fresh]
+            connection.execute("insert into control.consumed select unnest(?::varchar[])", [consumed])
         return days
 
 
