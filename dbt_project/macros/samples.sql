@@ -1,6 +1,6 @@
 {#- A literal list of the partitions that hold the samples of the days in question, so that only their files are opened:
     those days and, for a reading that reaches over midnight, the day before each. -#}
-{%- macro in_sample_partitions(only_rolled_up=true) -%}
+{%- macro in_sample_partitions(only_rolled_up=true, day='dt') -%}
     {%- set days_touched = ref('int_days_touched') -%}
     {%- if execute and not flags.FULL_REFRESH -%}
         {%- set days = run_query(
@@ -10,7 +10,7 @@
         {%- if days | length == 0 -%}
             false
         {%- else -%}
-            dt in ({% for day in days %}date '{{ day }}'{{ ', ' if not loop.last }}{% endfor %})
+            {{ day }} in ({% for partition in days %}date '{{ partition }}'{{ ', ' if not loop.last }}{% endfor %})
         {%- endif -%}
     {%- else -%}
         true

@@ -60,7 +60,7 @@ even_readings as (
             and samples.source = series.source
             and samples.slot_uuid is not distinct from series.slot_uuid
             and samples.dt = series.dt
-    where not series.needs_cutting and {{ in_sample_partitions() }}
+    where not series.needs_cutting and {{ in_sample_partitions(day='samples.dt') }}
 
 ),
 
@@ -86,7 +86,7 @@ to_be_cut as (
             and samples.source = series.source
             and samples.slot_uuid is not distinct from series.slot_uuid
             and samples.dt = series.dt
-    where series.needs_cutting and {{ in_sample_partitions() }}
+    where series.needs_cutting and {{ in_sample_partitions(day='samples.dt') }}
 
 ),
 
