@@ -291,6 +291,7 @@ create table mart_data_coverage_daily as
 select
     usage_date, cluster, 'import' as source, cast(24 as double) as expected_hours, cast(24 as double) as covered_hours,
     cast(1 as double) as coverage_ratio, cast(100 as bigint) as rows_landed, cast(0 as bigint) as rows_quarantined,
+    cast(0 as bigint) as rows_late,
     timestamp '2025-03-04' as last_landed_at
 from fct_gpu_ledger_hourly group by usage_date, cluster;
 
