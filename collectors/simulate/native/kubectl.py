@@ -40,7 +40,7 @@ def _pod(plan: Plan, run: Run, last: int) -> Object:
         reason = "Completed" if code == 0 else "Error"
         ended = _time(plan.window.at(run.end))
         state = {"terminated": {"exitCode": code, "reason": reason, "startedAt": started, "finishedAt": ended}}
-    requests = {"cpu": str(4 * len(run.slots)), "memory": f"{32 * len(run.slots)}Gi", **_asked(run, node)}
+    requests = {"cpu": str(2 * len(run.slots)), "memory": f"{16 * len(run.slots)}Gi", **_asked(run, node)}
     is_notebook = run.name.startswith("jupyter-")
     return {
         "apiVersion": "v1",

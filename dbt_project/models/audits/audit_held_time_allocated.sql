@@ -26,6 +26,14 @@ claims as (
 
 ),
 
+-- on a day without a claim of theirs they hold nothing: what names their devices ended before
+claiming_runs as (
+
+    select distinct run_id
+    from claims
+
+),
+
 -- also on the days after the one on which the next holder of a device ended it
 cut_short as (
 
@@ -344,7 +352,10 @@ claimed as (
             ) }}
         ) as claimed_us,
         bool_or(
-            claims.share_ratio is not null or claims.mig_profile is not null or nodes_out_of_service.node is not null
+            claims.share_ratio is not null
+            or claims.mig_profile is not null
+            or claims.slot_uuid is not null
+            or nodes_out_of_service.node is not null
         ) as is_cut
 
     from allocated
@@ -400,7 +411,10 @@ compared as (
                 and not coalesce(claimed.is_cut, false)
                 and cut_short.run_id is null
                 and short_pools.run_id is null
-                and (claimed.claimed_us is null or abs(claimed.claimed_us - allocated.allocated_us) <= 1)
+                and (
+                    (claimed.claimed_us is null and claiming_runs.run_id is null)
+                    or abs(claimed.claimed_us - allocated.allocated_us) <= 1
+                )
                 then allocated.allocated_us
             else coalesce(held.held_us, 0)
         end as promised_us,
@@ -412,6 +426,7 @@ compared as (
     left join allocated on known.usage_date = allocated.usage_date and known.run_id = allocated.run_id
     left join held on known.usage_date = held.usage_date and known.cluster = held.cluster and known.run_id = held.run_id
     left join claimed on known.usage_date = claimed.usage_date and known.run_id = claimed.run_id
+    left join claiming_runs on known.run_id = claiming_runs.run_id
     left join cut_short on known.run_id = cut_short.run_id
     left join short_pools on known.usage_date = short_pools.usage_date and known.run_id = short_pools.run_id
     left join measured

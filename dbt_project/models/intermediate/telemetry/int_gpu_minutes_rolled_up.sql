@@ -59,7 +59,7 @@ even_readings as (
             and samples.node = series.node
             and samples.source = series.source
             and samples.slot_uuid is not distinct from series.slot_uuid
-            and samples.dt = series.dt
+            and samples.dt = series.sample_date
     where not series.needs_cutting and {{ in_sample_partitions(day='samples.dt') }}
 
 ),
@@ -85,7 +85,7 @@ to_be_cut as (
             and samples.node = series.node
             and samples.source = series.source
             and samples.slot_uuid is not distinct from series.slot_uuid
-            and samples.dt = series.dt
+            and samples.dt = series.sample_date
     where series.needs_cutting and {{ in_sample_partitions(day='samples.dt') }}
 
 ),

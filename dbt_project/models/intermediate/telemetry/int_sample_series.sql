@@ -102,7 +102,7 @@ flagged as (
         numbered.gpu_uuid,
         numbered.slot_uuid,
         numbered.source,
-        numbered.dt,
+        numbered.dt as sample_date,
         cast(numbered.interval_ms * 1000 as bigint) as interval_us,
         not numbered.is_even
         or coalesce(numbered.last_end_before_at > cast(numbered.dt as timestamp), false)
