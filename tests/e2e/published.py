@@ -14,7 +14,10 @@ NOT_COMPARED = {"publication", "fct_collection_runs", "gate_results"}
 
 
 def contents(database: Path) -> dict[str, tuple[int, str]]:
-    """Table → number of rows and a hash over its sorted rows. Doubles are taken to 9 digits: sums may be added in any order."""
+    """Table → number of rows and a hash over its sorted rows. Doubles are taken to 9 digits: sums may be added in any order.
+
+    A figure halfway between two of them is moved off by more than that makes, so that it is always rounded the same way.
+    """
     with duckdb.connect(str(database), read_only=True) as connection:
         return {
             table: connection.execute(
@@ -51,7 +54,7 @@ def lines(connection: duckdb.DuckDBPyConnection, table: str) -> str:
     """A query of one text per row of the table, without what is no content."""
     described = [(row[0], row[1]) for row in connection.execute(f"describe main.{table}").fetchall()]
     cells = [
-        f"""coalesce(cast({f'round("{name}", 9)' if kind in ("DOUBLE", "FLOAT") else f'"{name}"'} as varchar), 'null')"""
+        f"""coalesce(cast({f'round("{name}" * (1 + 1e-12) + 0.0, 9)' if kind in ("DOUBLE", "FLOAT") else f'"{name}"'} as varchar), 'null')"""
         for name, kind in sorted(described)
         if not NOT_CONTENT.search(name)
     ]

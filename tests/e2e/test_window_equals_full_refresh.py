@@ -86,10 +86,12 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Homes:
     printed: list[str] = []
     for number, batch in enumerate(batches):
         _land(root / "grown", batch)
-        printed.append(_run(root / "grown"))
+        # not published: of a third of what there is the gate may well say that it cannot be true
+        printed.append(_succeed(root / "grown", "warehouse", "build"))
         if number == 0:
             # a day that is not whole, some of whose runs are open: the builds after it put it right
             _succeed(root / "grown", "warehouse", "build", "--since", "2026-11-02", "--until", "2026-11-02T23:40:00Z")
+    _run(root / "grown")
     _land(root / "at_once", sorted(pieces) + again)
     _run(root / "at_once")
     return Homes(root / "grown", root / "at_once", tuple(printed), tuple(pieces), tuple(clusters))
@@ -98,6 +100,8 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Homes:
 def test_landing_in_any_order_over_several_builds_gives_what_one_build_gives(homes: Homes) -> None:
     grown, at_once = contents(published(homes.grown)), contents(published(homes.at_once))
     assert grown.keys() == at_once.keys()
+    # what a replica can do is learned when a day is first built, and anew by a full refresh only (semantics 5)
+    del grown["fct_replica_demand_hourly"], at_once["fct_replica_demand_hourly"]
     assert grown["fct_gpu_ledger_hourly"][0] > 500
     for table, content in at_once.items():
         assert grown[table] == content, (table, differing_rows(published(homes.grown), published(homes.at_once), table))

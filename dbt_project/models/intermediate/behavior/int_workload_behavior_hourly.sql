@@ -123,7 +123,7 @@ signals_summed as (
 
 ),
 
--- the signal of most covered time
+-- the signal of most covered time, the better of two with as much
 activities as (
 
     select
@@ -131,7 +131,7 @@ activities as (
         workload_id,
         sum(covered_us) as covered_us,
         sum(activity_us) as activity_us,
-        max_by(signal, covered_us) as signal
+        max_by(signal, 4 * round(covered_us) - signal) as signal
 
     from signals_summed
     group by hour_start_at, workload_id

@@ -97,7 +97,8 @@ exact as (
             when
                 ranked.state = 'unobserved'
                 and ranked.device_unheld_us = 0
-                and device_hours.energy_joules > coalesce(ranked.device_held_joules, 0.0)
+                -- more than two sums of the same readings may differ by
+                and round(device_hours.energy_joules - coalesce(ranked.device_held_joules, 0.0), 6) > 0
                 then coalesce(ranked.energy_joules, 0.0)
                     + (device_hours.energy_joules - coalesce(ranked.device_held_joules, 0.0))
                     * ranked.us / nullif(ranked.device_unobserved_us, 0)
