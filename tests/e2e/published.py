@@ -54,8 +54,16 @@ def lines(connection: duckdb.DuckDBPyConnection, table: str) -> str:
     """A query of one text per row of the table, without what is no content."""
     described = [(row[0], row[1]) for row in connection.execute(f"describe main.{table}").fetchall()]
     cells = [
-        f"""coalesce(cast({f'round("{name}" * (1 + 1e-12) + 0.0, 9)' if kind in ("DOUBLE", "FLOAT") else f'"{name}"'} as varchar), 'null')"""
+        f"coalesce(cast({_to_nine_digits(name) if kind in ('DOUBLE', 'FLOAT') else _quoted(name)} as varchar), 'null')"
         for name, kind in sorted(described)
         if not NOT_CONTENT.search(name)
     ]
     return f"select concat_ws('|', {', '.join(cells)}) as line from main.{table}"
+
+
+def _to_nine_digits(name: str) -> str:
+    return f"round({_quoted(name)} * (1 + 1e-12) + 0.0, 9)"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
