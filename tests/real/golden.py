@@ -152,7 +152,8 @@ GOLDEN = (
     # that the minutes in which a job begins or ends are mixed; all of that is within a GPU-hour here
     Golden(
         *(FAU, "productive (jobs of 5 % and more)", 14_044_423 * SECOND, TIME),
-        _ledger(FAU, "state = 'productive'"),
+        # active time that a slice would have carried is told apart
+        _ledger(FAU, "state in ('productive', 'oversized')"),
         tolerance=HOUR,
     ),
     *_held(FOX_DAY, 84, 140_399),

@@ -96,17 +96,18 @@ def test_capacity_is_the_time_that_cards_were_held_or_between_two_jobs_close_by(
     assert 0 < rows[0][0] < 0.01
 
 
-def test_no_dollar_is_in_scope_where_no_line_names_a_gpu(real: Real) -> None:
-    """No line has a device of ours, or a SKU or a resource type that says GPU: all of it is shown, none allocated."""
+def test_ten_lines_name_a_gpu_in_their_description_and_no_device_of_ours(real: Real) -> None:
+    """What is in scope by its description alone is billed without telemetry; the rest is shown and never allocated."""
     rows = real.ask(
         "select line_role, count(*), sum(effective_cost) from fct_billing_lines "
-        "where billing_period_start >= '2024-01-01' group by line_role"
+        "where billing_period_start >= '2024-01-01' group by line_role order by line_role"
     )
-    assert rows == [("out_of_scope", 1000, Decimal("14.976514185860"))]
+    assert rows == [("capacity", 10, Decimal(13)), ("out_of_scope", 990, Decimal("1.976514185860"))]
     shown = real.ask(
-        "select sum(out_of_scope_cost), sum(ledger_cost) from mart_cost_reconciliation_daily where usage_date >= '2024-01-01'"
+        "select sum(billed_without_telemetry_cost), sum(ledger_cost) from mart_cost_reconciliation_daily "
+        "where usage_date >= '2024-01-01'"
     )
-    assert shown == [(Decimal("14.976515"), Decimal(0))]
+    assert shown == [(Decimal(13), Decimal(0))]
 
 
 def test_the_audits_looked_at_every_cluster_and_every_bill(real: Real) -> None:

@@ -18,7 +18,7 @@ Learned = dict[str, tuple[float | None, str, int]]
 def harness() -> Harness:
     made = Harness()
     made.give("control__build_window", {"build_id": "varchar", "is_full_refresh": "boolean"}, [])
-    made.give("int_days_touched", {"usage_date": "date"}, [{"usage_date": DAY}])
+    made.give("int_days_touched", {"usage_date": "date", "is_sealed": "boolean"}, [{"usage_date": DAY, "is_sealed": False}])
     give_demand(made, "kept")
     give_minutes(made)
     return made
