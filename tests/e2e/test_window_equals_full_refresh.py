@@ -128,7 +128,7 @@ def test_rebuilding_a_window_changes_nothing(homes: Homes) -> None:
         assert content == before[table], table
 
 
-@pytest.mark.xfail(reason="copies in another row order landed between: which of two files of one content stays is not looked into")
+@pytest.mark.xfail(reason="copies in another row order landed between: which of two files stays is not looked into")
 def test_landing_again_leaves_the_same_files(homes: Homes) -> None:
     raw = homes.at_once / "raw"
     before = sorted(path for path in raw.rglob("*.parquet"))
