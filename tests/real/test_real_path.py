@@ -104,10 +104,10 @@ def test_ten_lines_name_a_gpu_in_their_description_and_no_device_of_ours(real: R
     )
     assert rows == [("capacity", 10, Decimal(13)), ("out_of_scope", 990, Decimal("1.976514185860"))]
     shown = real.ask(
-        "select sum(billed_without_telemetry_cost), sum(ledger_cost) from mart_cost_reconciliation_daily "
+        "select sum(out_of_scope_cost), sum(billed_without_telemetry_cost), sum(ledger_cost) from mart_cost_reconciliation_daily "
         "where usage_date >= '2024-01-01'"
     )
-    assert shown == [(Decimal(13), Decimal(0))]
+    assert shown == [(Decimal("1.976515"), Decimal(13), Decimal(0))]
 
 
 def test_the_audits_looked_at_every_cluster_and_every_bill(real: Real) -> None:
