@@ -6,30 +6,9 @@ pieces as (
 
 ),
 
-previous_added as (
-
-    select
-        pieces.*,
-        lag(ended_at) over (
-            partition by cluster, slot_id, run_id
-            order by started_at asc nulls last
-        ) as previous_ended_at
-
-    from pieces
-
-),
-
 spans_numbered as (
 
-    select
-        previous_added.*,
-        sum(case when previous_ended_at = started_at then 0 else 1 end) over (
-            partition by cluster, slot_id, run_id
-            order by started_at asc nulls last
-            rows between unbounded preceding and current row
-        ) as span_number
-
-    from previous_added
+    {{ adjoining_spans('pieces', ['cluster', 'slot_id', 'run_id']) }}
 
 ),
 

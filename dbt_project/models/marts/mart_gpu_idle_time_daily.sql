@@ -63,27 +63,9 @@ held_summed as (
 
 ),
 
-previous_added as (
-
-    select
-        spans.*,
-        lag(ended_at) over (partition by usage_date, cluster, slot_id, run_id order by started_at asc nulls last) as previous_ended_at
-
-    from spans
-
-),
-
 spans_numbered as (
 
-    select
-        previous_added.*,
-        sum(case when previous_ended_at = started_at then 0 else 1 end) over (
-            partition by usage_date, cluster, slot_id, run_id
-            order by started_at asc nulls last
-            rows between unbounded preceding and current row
-        ) as span_number
-
-    from previous_added
+    {{ adjoining_spans('spans', ['usage_date', 'cluster', 'slot_id', 'run_id']) }}
 
 ),
 

@@ -211,23 +211,9 @@ judged as (
 
 ),
 
-stretched as (
+spans_numbered as (
 
-    select
-        judged.*,
-        sum(case when previous_ended_at = started_at and previous_lacking = lacking then 0 else 1 end) over (
-            partition by cluster, node, usage_date
-            order by started_at nulls last
-            rows between unbounded preceding and current row
-        ) as stretch_number
-
-    from (
-        select
-            judged.*,
-            lag(ended_at) over (partition by cluster, node, usage_date order by started_at nulls last) as previous_ended_at,
-            lag(lacking) over (partition by cluster, node, usage_date order by started_at nulls last) as previous_lacking
-        from judged
-    ) as judged
+    {{ adjoining_spans('judged', ['cluster', 'node', 'usage_date', 'lacking']) }}
 
 ),
 
@@ -245,8 +231,8 @@ spans as (
         min(usual_cpu_count) as usual_cpu_count,
         min(usual_memory_bytes) as usual_memory_bytes
 
-    from stretched
-    group by cluster, node, usage_date, stretch_number, lacking
+    from spans_numbered
+    group by cluster, node, usage_date, lacking, span_number
 
 )
 

@@ -9,16 +9,14 @@ minutes as (
 
 ),
 
--- minutes in a row keep their distance to their rank: one number for each unbroken run of them
 spans_numbered as (
 
     select
         minutes.*,
         date_trunc('hour', minute_start_at) as hour_start_at,
-        {{ microseconds_between("timestamp '1970-01-01'", 'minute_start_at') }} / 60000000 - row_number() over (
-            partition by cluster, slot_id, run_id, date_trunc('hour', minute_start_at)
-            order by minute_start_at asc nulls last
-        ) as span_number
+        {{ row_of_minutes(
+            ['cluster', 'slot_id', 'run_id', "date_trunc('hour', minute_start_at)"], 'minute_start_at'
+        ) }} as span_number
 
     from minutes
 

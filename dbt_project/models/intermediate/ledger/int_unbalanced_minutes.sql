@@ -77,15 +77,11 @@ quiet as (
 
 ),
 
--- minutes in a row keep their distance to their rank: one number for each unbroken run of them
 numbered as (
 
     select
         quiet.*,
-        {{ microseconds_between("timestamp '1970-01-01'", 'minute_start_at') }} / 60000000 - row_number() over (
-            partition by slot_run_number
-            order by minute_start_at asc nulls last
-        ) as stretch_number
+        {{ row_of_minutes(['slot_run_number'], 'minute_start_at') }} as stretch_number
 
     from quiet
 

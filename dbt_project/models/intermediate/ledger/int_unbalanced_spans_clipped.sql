@@ -48,10 +48,7 @@ described as (
         slot_runs.gpu_id,
         slot_runs.run_id,
         slot_runs.workload_id,
-        {{ microseconds_between("timestamp '1970-01-01'", 'minutes.minute_start_at') }} / 60000000 - row_number() over (
-            partition by minutes.slot_run_number, minutes.usage_date
-            order by minutes.minute_start_at asc nulls last
-        ) as span_number
+        {{ row_of_minutes(['minutes.slot_run_number', 'minutes.usage_date'], 'minutes.minute_start_at') }} as span_number
 
     from minutes
     inner join slot_runs on minutes.slot_run_number = slot_runs.slot_run_number
