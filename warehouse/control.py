@@ -237,11 +237,10 @@ def _write_landed_files(connection: duckdb.DuckDBPyConnection, files: Sequence[t
 
     The footer of a file is read once, when it is first told of.
     """
-    schema = {"table_name": pl.String, "path": pl.String, "dt": pl.String}
-    _replace(connection, "landed_files", pl.DataFrame(files, schema, orient="row"))
-    connection.execute("delete from control.file_columns where path not in (select path from control.landed_files)")
+    paths = [path for _, path, _ in files]
+    connection.execute("delete from control.file_columns where path not in (select unnest(?::varchar[]))", [paths])
     known = {row[0] for row in connection.execute("select path from control.file_columns").fetchall()}
-    if unread := [path for _, path, _ in files if path not in known]:
+    if unread := [path for path in paths if path not in known]:
         connection.execute(
             """insert into control.file_columns
             select file_name, array_to_string(list_sort(list(name)), ',') from parquet_schema(?) group by file_name""",
@@ -254,7 +253,8 @@ def _write_landed_files(connection: duckdb.DuckDBPyConnection, files: Sequence[t
         (table, path, dt, ",".join(name for name in shapes.get(table, ()) if name not in columns[path]))
         for table, path, dt in files
     ]
-    _replace(connection, "landed_files", pl.DataFrame(lacking, schema | {"lacking_columns": pl.String}, orient="row"))
+    schema = dict.fromkeys(("table_name", "path", "dt", "lacking_columns"), pl.String)
+    _replace(connection, "landed_files", pl.DataFrame(lacking, schema, orient="row"))
 
 
 def _write_data_through(connection: duckdb.DuckDBPyConnection, landed: Sequence[LandedTable]) -> None:
