@@ -19,6 +19,7 @@ import click
 import duckdb
 
 from warehouse import publications
+from warehouse.comments import write_comments
 from warehouse.database import WarehouseLockedError, connect, locked
 from warehouse.home import Home
 from warehouse.publications import Contents, Manifest, Version
@@ -183,6 +184,7 @@ def _make(home: Home, build: Build, verdict: Verdict, wanted: _Wanted, base: Ver
                 else:
                     copy_anew(connection, table)
             _write_publication(connection, manifest, build, verdict)
+            write_comments(connection, "target")
             connection.execute("checkpoint target")
         _verify(file, wanted)
         manifest.write(folder)

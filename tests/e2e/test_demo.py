@@ -60,6 +60,19 @@ def test_it_is_sixty_cards_of_three_clusters_over_two_weeks(demo: Demo) -> None:
     assert demo.published.execute("select count(distinct usage_date) from mart_gpu_net_daily").fetchone() == (14,)
 
 
+def test_every_table_and_column_says_in_the_file_what_it_is(demo: Demo) -> None:
+    for kind, name in (("tables", "table_name"), ("columns", "table_name || '.' || column_name")):
+        silent = demo.published.execute(
+            f"select {name} from duckdb_{kind}() where database_name = current_database() and not internal and comment is null"
+        ).fetchall()
+        assert silent == []
+    unexplained = demo.published.execute(
+        """select table_name, column_name from data_dictionary
+        where formula is null and regexp_matches(column_name, '_ratio(_|$)|_per_')"""
+    ).fetchall()
+    assert unexplained == []
+
+
 def test_every_state_of_the_ledger_has_time(demo: Demo) -> None:
     states = {row[0] for row in demo.published.execute("select distinct state from fct_gpu_ledger_hourly").fetchall()}
     assert states >= {

@@ -386,6 +386,10 @@ from audit_gpu_hours_conserved;
 create table int_private as select 'not published' as note;
 
 create table data_dictionary as
-select table_name, column_name, 'What it means.' as description, cast(null as varchar) as unit
+select
+    table_name, column_name, cast(column_index as integer) as column_position, 'What it means.' as description, data_type,
+    cast(null as varchar) as unit, cast(null as boolean) as is_additive, cast(null as varchar) as formula,
+    'What it holds.' as table_description
 from duckdb_columns() where schema_name = 'main' and regexp_matches(table_name, '^(dim|fct|mart|audit)_')
-union all select 'data_dictionary', 'table_name', 'The table.', null;
+union all
+select 'data_dictionary', 'table_name', 1, 'The table.', 'VARCHAR', null, null, null, 'Every column.';
