@@ -19,6 +19,7 @@ from expectations.rules import CRITICAL, Table
 from warehouse.database import connect, locked
 from warehouse.home import Home
 from warehouse.published_tables import published_tables
+from warehouse.sql import compose, identifier
 from warehouse.verdict import HOLD, PUBLISH, Build, Check, Verdict, database_state, last_build, verdict_path, write_verdict
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ def judge(home: Home) -> Verdict:
             build = last_build(connection)
             tables = tables_of(connection)
             has_facts = any(
-                connection.execute(f"select 1 from {table.name} limit 1").fetchall() for table in tables if table.name in FACTS
+                connection.execute(compose("select 1 from {table} limit 1", table=identifier(table.name))).fetchall()
+                for table in tables
+                if table.name in FACTS
             )
         if build is None:
             raise NothingBuiltError("no build has ended yet: run `python -m warehouse build`")

@@ -177,9 +177,9 @@ def _gaps_in_the_answer(home: Home, landed: Sequence[LandedTable]) -> Iterator[A
     if publications.current_version(home.published) is None:
         return
     with connect(home.published_database, read_only=True) as connection:
-        unpriced = connection.execute(_UNPRICED).fetchall()
-        unnamed = connection.execute(_UNNAMED).fetchone()
-        unobserved = connection.execute(_UNOBSERVED).fetchall()
+        unpriced = connection.execute(_UNPRICED, {"days": DAYS}).fetchall()
+        unnamed = connection.execute(_UNNAMED, {"days": DAYS}).fetchone()
+        unobserved = connection.execute(_UNOBSERVED, {"days": DAYS, "least_coverage": LEAST_COVERAGE}).fetchall()
     if unpriced:
         listed = ", ".join(f"{model} in {cluster} ({hours:,.0f} GPU-hours)" for cluster, model, hours in unpriced[:3])
         more = f" and {len(unpriced) - 3} more" if len(unpriced) > 3 else ""
@@ -208,22 +208,22 @@ def _fill_in(home: Home, table_name: str, what: str) -> str:
     return f"{INIT} adds the lines that are missing; fill in {what} in {path_of(home, table_name)}, then {RUN}"
 
 
-_UNPRICED = f"""
+_UNPRICED = """
 select cluster, gpu_model, sum(gpu_hours) as hours from fct_gpu_ledger_hourly
 where cost_source = 'unpriced'
-    and hour_start_at >= (select max(hour_start_at) from fct_gpu_ledger_hourly) - interval {DAYS} day
+    and hour_start_at >= (select max(hour_start_at) from fct_gpu_ledger_hourly) - to_days($days)
 group by cluster, gpu_model having sum(gpu_hours) > 0 order by hours desc, cluster, gpu_model
 """
 
-_UNNAMED = f"""
+_UNNAMED = """
 select count(distinct workload_id) filter (team = 'unknown'),
     coalesce(sum(held_gpu_hours) filter (team = 'unknown') / nullif(sum(held_gpu_hours), 0), 0)
 from mart_workload_gpu_hours_daily
-where held_gpu_hours > 0 and usage_date > (select max(usage_date) from mart_workload_gpu_hours_daily) - {DAYS}
+where held_gpu_hours > 0 and usage_date > (select max(usage_date) from mart_workload_gpu_hours_daily) - $days
 """
 
-_UNOBSERVED = f"""
+_UNOBSERVED = """
 select cluster, 1 - sum(unobserved_gpu_hours) / sum(held_gpu_hours) as coverage from mart_gpu_net_daily
-where usage_date > (select max(usage_date) from mart_gpu_net_daily) - {DAYS}
-group by cluster having sum(held_gpu_hours) > 0 and coverage < {LEAST_COVERAGE} order by coverage, cluster
+where usage_date > (select max(usage_date) from mart_gpu_net_daily) - $days
+group by cluster having sum(held_gpu_hours) > 0 and coverage < $least_coverage order by coverage, cluster
 """

@@ -23,6 +23,7 @@ from warehouse.home import Home
 from warehouse.landing import Window
 from warehouse.landing_shape import LINEAGE, TABLES
 from warehouse.outcomes import EXPIRED, LandedTable, current_files, outcome_frame
+from warehouse.sql import Sql, compose, identifier
 
 #: models whose rows the next build compares with, to find the days a change touches
 REMEMBERED = (
@@ -70,6 +71,11 @@ def open_build_database(home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+def _as_built(model: str) -> Sql:
+    """The table of `control` that keeps what a model held when the last build ended."""
+    return identifier(f"{model.removeprefix('int_')}_built")
+
+
 _SCHEMA = (
     """create table if not exists control.builds (
         build_id varchar, started_at timestamp, finished_at timestamp, status varchar, version varchar,
@@ -86,8 +92,11 @@ _SCHEMA = (
         build_id varchar, start_at timestamp, end_at timestamp, is_full_refresh boolean)""",
     # a home built before a model was remembered, and whose sealed days forbid a full refresh, has nothing to compare with
     *(
-        f"""create table if not exists control.{model.removeprefix("int_")}_built (
-        change_key varchar, started_at timestamp, ended_at timestamp, fingerprint varchar)"""
+        compose(
+            """create table if not exists control.{name} (
+            change_key varchar, started_at timestamp, ended_at timestamp, fingerprint varchar)""",
+            name=_as_built(model),
+        )
         for model in REMEMBERED
     ),
 )
@@ -228,7 +237,7 @@ def _partition(file: str) -> str:
 
 def _replace(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.DataFrame) -> None:
     connection.register("frame", frame.to_arrow())
-    connection.execute(f"create or replace table control.{table} as select * from frame")
+    connection.execute(compose("create or replace table control.{table} as select * from frame", table=identifier(table)))
     connection.unregister("frame")
 
 
@@ -293,12 +302,17 @@ def _write_days_landed(connection: duckdb.DuckDBPyConnection, home: Home, fresh:
         existing = [path for path in paths.get(table, []) if (home.raw / path).exists()]
         gone = [path for path in paths.get(table, []) if not (home.raw / path).exists()]
         if existing:
-            end = f"{time} + to_milliseconds({interval}) - interval 1 microsecond" if interval else time
-            connection.execute(
-                f"""insert into control.days_landed
-                select distinct ?, unnest([cast({time} as date), cast({end} as date)]) from read_parquet(?)""",
-                [table, existing],
+            first = last = identifier(time)
+            if interval:
+                end = "{start} + to_milliseconds({interval}) - interval 1 microsecond"
+                last = compose(end, start=first, interval=identifier(interval))
+            insert = compose(
+                """insert into control.days_landed
+                select distinct ?, unnest([cast({first} as date), cast({last} as date)]) from read_parquet(?)""",
+                first=first,
+                last=last,
             )
+            connection.execute(insert, [table, existing])
         for path in gone:
             connection.execute("insert into control.days_landed values (?, ?), (?, ?::date + 1)", [table, _partition(path)] * 2)
     connection.execute("insert into control.days_landed select 'pending', usage_date from control.pending_days")
@@ -306,11 +320,16 @@ def _write_days_landed(connection: duckdb.DuckDBPyConnection, home: Home, fresh:
 
 def _remember_names(connection: duckdb.DuckDBPyConnection, full_refresh: bool) -> None:
     """What the workloads of the days just built are called; other days keep what they were built with."""
-    built = "true" if full_refresh else "usage_date in (select usage_date from int_days_touched where not is_sealed)"
-    connection.execute(f"delete from control.workload_names_built where {built}")
     connection.execute(
-        f"""insert into control.workload_names_built
-        select usage_date, workload_id, fingerprint from int_workloads_named_daily where {built}"""
+        """delete from control.workload_names_built
+        where ? or usage_date in (select usage_date from int_days_touched where not is_sealed)""",
+        [full_refresh],
+    )
+    connection.execute(
+        """insert into control.workload_names_built
+        select usage_date, workload_id, fingerprint from int_workloads_named_daily
+        where ? or usage_date in (select usage_date from int_days_touched where not is_sealed)""",
+        [full_refresh],
     )
 
 
@@ -332,10 +351,9 @@ def record_build(
         select ?, ?, ?, 'succeeded', ?, ?, ?, (select max(data_through_at) from control.data_through), ?""",
         [build_id, started_at, finished_at, version, window.start_at, window.end_at, full_refresh],
     )
-    days = (
-        "select distinct usage_date from int_device_hours" if full_refresh else "select distinct usage_date from int_days_touched"
-    )
-    connection.execute(f"insert into control.build_days select ?, usage_date from ({days})", [build_id])
+    days = identifier("int_device_hours" if full_refresh else "int_days_touched")
+    insert = "insert into control.build_days select ?, usage_date from (select distinct usage_date from {days})"
+    connection.execute(compose(insert, days=days), [build_id])
     connection.execute("delete from control.pending_days where usage_date in (select usage_date from int_days_touched)")
     _remember_names(connection, full_refresh)
     if not is_windowed(window):
@@ -347,7 +365,8 @@ def record_build(
             [[run] for run in {record.collection_run_id for record in consumed}] or [[""]],
         )
         for model in REMEMBERED:
-            connection.execute(f"create or replace table control.{model.removeprefix('int_')}_built as select * from {model}")
+            remember = "create or replace table control.{name} as select * from {model}"
+            connection.execute(compose(remember, name=_as_built(model), model=identifier(model)))
     elif window.end_at is not None:
         # what is not known to end was taken to end with the window: the next build puts the window's last day right
         connection.execute(

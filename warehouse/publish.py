@@ -31,6 +31,7 @@ from warehouse.published_tables import (
     published_tables,
     replace_buckets,
 )
+from warehouse.sql import compose, literal
 from warehouse.verdict import PUBLISH, Build, Verdict, database_state, last_build, read_verdict
 
 logger = logging.getLogger(__name__)
@@ -197,10 +198,11 @@ def _workspace(home: Home, target: Path | None = None) -> Iterator[duckdb.DuckDB
     connection = duckdb.connect()
     try:
         connection.execute("set TimeZone = 'UTC'")
-        connection.execute(f"set temp_directory = {_literal(home.build / 'spill')}")
-        connection.execute(f"attach {_literal(home.build_database)} as build (read_only)")
+        connection.execute(compose("set temp_directory = {spill}", spill=literal(home.build / "spill")))
+        connection.execute(compose("attach {file} as build (read_only)", file=literal(home.build_database)))
         if target:
-            connection.execute(f"attach {_literal(target)} as target (storage_version '{STORAGE_VERSION}')")
+            attach = "attach {file} as target (storage_version {version})"
+            connection.execute(compose(attach, file=literal(target), version=literal(STORAGE_VERSION)))
         yield connection
         if target:
             connection.execute("detach target")
@@ -247,10 +249,6 @@ def _verify(file: Path, wanted: _Wanted) -> None:
 
 def _text(instant: datetime | None) -> str | None:
     return instant.isoformat() if instant else None
-
-
-def _literal(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
 
 
 @click.command("publish")

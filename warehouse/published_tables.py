@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 import duckdb
 
 from warehouse.publications import Contents
+from warehouse.sql import Sql, compose, identifier, identifiers, joined, literal, literals, type_name
 
 PREFIXES = ("dim_", "fct_", "mart_", "audit_")
 TABLES = ("data_dictionary",)
@@ -59,24 +61,29 @@ class PublishedTable:
         return next((column for column in DAY_COLUMNS if column in self.columns), None)
 
     @property
-    def bucket(self) -> str:
-        """SQL: the bucket of a row, as text."""
+    def bucket(self) -> Sql:
+        """The bucket of a row, as text."""
         if self.day_column is None:
-            return f"'{WHOLE}'"
-        return f"coalesce(cast(cast({_quoted(self.day_column)} as date) as varchar), '{NO_DAY}')"
+            return literal(WHOLE)
+        text = "coalesce(cast(cast({day} as date) as varchar), {no_day})"
+        return compose(text, day=identifier(self.day_column), no_day=literal(NO_DAY))
 
-    def within(self, buckets: Sequence[str]) -> str:
-        """SQL: whether a row is in one of the buckets; written so that DuckDB opens only the row groups of these days."""
+    def within(self, buckets: Sequence[str]) -> Sql:
+        """Whether a row is in one of the buckets; written so that DuckDB opens only the row groups of these days."""
         if self.day_column is None:
-            return "true"
-        day = _quoted(self.day_column)
-        days = ", ".join(f"date '{bucket}'" for bucket in buckets if bucket != NO_DAY) or "null"
-        return f"(cast({day} as date) in ({days}){f' or {day} is null' if NO_DAY in buckets else ''})"
+            return literal(True)
+        days = literals(date.fromisoformat(bucket) for bucket in buckets if bucket != NO_DAY) or literal(None)
+        text = "(cast({day} as date) in ({days}) or {day} is null)" if NO_DAY in buckets else "(cast({day} as date) in ({days}))"
+        return compose(text, day=identifier(self.day_column), days=days)
 
     @property
-    def select(self) -> str:
-        """SQL: the columns in their published types."""
-        return ", ".join(f"cast({_quoted(name)} as {kind}) as {_quoted(name)}" for name, kind in self.columns.items())
+    def select(self) -> Sql:
+        """The columns in their published types."""
+        return joined(", ", (_as_published(name, kind) for name, kind in self.columns.items()))
+
+
+def _as_published(name: str, kind: str) -> Sql:
+    return compose("cast({name} as {kind}) as {name}", name=identifier(name), kind=type_name(kind))
 
 
 def published_tables(connection: duckdb.DuckDBPyConnection, catalog: str) -> list[PublishedTable]:
@@ -101,18 +108,21 @@ def _portable(table: str, column: str, kind: str) -> str:
 
 def contents_of(connection: duckdb.DuckDBPyConnection, catalog: str, table: PublishedTable) -> Contents:
     """Row count and hash of every bucket of a table; a table without rows has no bucket."""
-    names = ", ".join(_quoted(name) for name in table.columns)
-    rows = connection.execute(
-        f"""select bucket, count(*), cast(sum(cast(hash({names}) as hugeint)) as varchar)
-        from (select {table.select}, {table.bucket} as bucket from {catalog}.main.{_quoted(table.name)}) group by bucket"""
-    ).fetchall()
+    query = compose(
+        """select bucket, count(*), cast(sum(cast(hash({names}) as hugeint)) as varchar)
+        from (select {columns}, {bucket} as bucket from {table}) group by bucket""",
+        names=identifiers(table.columns),
+        columns=table.select,
+        bucket=table.bucket,
+        table=identifier(catalog, "main", table.name),
+    )
+    rows = connection.execute(query).fetchall()
     return {bucket: (count, digest) for bucket, count, digest in rows}
 
 
 def copy_anew(connection: duckdb.DuckDBPyConnection, table: PublishedTable) -> None:
     """Write a table of `build` into `target`, in place of the one that may be there."""
-    name = _quoted(table.name)
-    connection.execute(f"create or replace table target.main.{name} as select {table.select} from build.main.{name}")
+    connection.execute(_moving("create or replace table target.main.{table} as select {columns} from build.main.{table}", table))
 
 
 def replace_buckets(connection: duckdb.DuckDBPyConnection, table: PublishedTable, old: Contents, new: Contents) -> int:
@@ -123,13 +133,12 @@ def replace_buckets(connection: duckdb.DuckDBPyConnection, table: PublishedTable
     if len(changed) > REPLACE_WHOLE_RATIO * len(new):
         copy_anew(connection, table)
         return len(changed)
-    name = _quoted(table.name)
-    connection.execute(f"delete from target.main.{name} where {table.within(changed)}")
-    connection.execute(
-        f"insert into target.main.{name} select {table.select} from build.main.{name} where {table.within(changed)}"
-    )
+    within = table.within(changed)
+    connection.execute(_moving("delete from target.main.{table} where {within}", table, within=within))
+    insert = "insert into target.main.{table} select {columns} from build.main.{table} where {within}"
+    connection.execute(_moving(insert, table, within=within))
     return len(changed)
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _moving(template: str, table: PublishedTable, **parts: Sql) -> Sql:
+    return compose(template, table=identifier(table.name), columns=table.select, **parts)

@@ -32,6 +32,7 @@ from warehouse.home import Home
 from warehouse.init.land import Said, read_file
 from warehouse.landing import Window
 from warehouse.landing_shape import TABLES
+from warehouse.sql import compose, identifier, identifiers, joined, parameters, type_name
 
 RULES = DBT_PROJECT / "macros" / "rate_cards.sql"
 
@@ -167,12 +168,15 @@ def read_cards(path: Path) -> Said:
 
 def _price(connection: duckdb.DuckDBPyConnection, said: Said, window: Window) -> None:
     shape = TABLES["rate_cards"]
-    columns = ", ".join(f"{column.name} {column.sql_type}" for column in shape.columns)
-    connection.execute(f"create temp table cards ({columns}, landed_at timestamp)")
+    columns = joined(
+        ", ",
+        (compose("{name} {kind}", name=identifier(column.name), kind=type_name(column.sql_type)) for column in shape.columns),
+    )
+    connection.execute(compose("create temp table cards ({columns}, landed_at timestamp)", columns=columns))
     names = [column.name for column in shape.columns]
-    marks = ", ".join("?" for _ in names)
+    insert = compose("insert into cards ({names}) values ({marks})", names=identifiers(names), marks=parameters(len(names)))
     rows = said.rows.select(names).rows()
-    connection.executemany(f"insert into cards ({', '.join(names)}) values ({marks})", rows)
+    connection.executemany(insert, rows)
     values: dict[str, datetime | None] = {"since": window.start_at, "until": window.end_at}
     for statement in render(_PRICED).split(";"):
         if statement.strip():
@@ -185,7 +189,7 @@ def render(sql: str) -> str:
 
 
 def _grouped(connection: duckdb.DuckDBPyConnection, *by: str) -> list[Line]:
-    rows = connection.execute(_GROUPED.format(by=", ".join(by))).fetchall()
+    rows = connection.execute(compose(_GROUPED, by=identifiers(by))).fetchall()
     return [Line(tuple(row[: len(by)]), *row[len(by) :]) for row in rows]
 
 

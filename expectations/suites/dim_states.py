@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from expectations.rules import Table, finite, has_columns, key, no_rows, no_rows_where, not_null
+from warehouse.sql import compose, joined, literal, literals
 
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
@@ -15,8 +16,8 @@ GHOST_STATES = (
     *("throttled", "oversized", "underfilled", "commitment_unused"),
 )
 STATES = (*GHOST_STATES, "out_of_service", "borrowed", "unobserved", "productive")
-STATES_SQL = ", ".join(f"('{state}')" for state in STATES)
-GHOSTS_SQL = ", ".join(f"'{state}'" for state in GHOST_STATES)
+STATES_SQL = joined(", ", (compose("({state})", state=literal(state)) for state in STATES))
+GHOSTS_SQL = literals(GHOST_STATES)
 
 
 def expectations(table: Table) -> list[Expectation]:

@@ -18,6 +18,7 @@ import duckdb
 from warehouse.home import Home
 from warehouse.landing_shape import LINEAGE, TABLES
 from warehouse.outcomes import current_files, landed_tables
+from warehouse.sql import compose, identifier, joined, literal, literals, type_name
 
 #: what the build calls a GPU of which nobody told the model
 UNKNOWN_MODEL = "unknown"
@@ -29,6 +30,12 @@ _DUCKDB_TYPES = {
     "money": "decimal(38, 12)",
     "boolean": "boolean",
 }
+
+
+_EMPTY_VIEW = "create view {name} as from {empty}"
+_VIEW = """create view {name} as
+    from {empty}
+    union all by name select * from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"""
 
 
 @dataclass(frozen=True)
@@ -109,12 +116,17 @@ def landed(home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
         connection.execute("set TimeZone = 'UTC'")
         for name in READ_TABLES:
             typed = {column.name: _DUCKDB_TYPES.get(column.kind, "varchar") for column in (*TABLES[name].columns, *LINEAGE)}
-            columns = ", ".join(f'cast(null as {kind}) as "{column}"' for column, kind in typed.items())
-            empty = f"select {columns} where false"
-            connection.execute(f"create view {name}_empty as {empty}")
-            listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files[name])
-            rows = f" union all by name select * from read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
-            connection.execute(f"create view {name} as from {name}_empty{rows if listed else ''}")
+            columns = joined(
+                ", ",
+                (
+                    compose("cast(null as {kind}) as {name}", kind=type_name(kind), name=identifier(column))
+                    for column, kind in typed.items()
+                ),
+            )
+            empty = identifier(f"{name}_empty")
+            connection.execute(compose("create view {empty} as select {columns} where false", empty=empty, columns=columns))
+            view = _VIEW if files[name] else _EMPTY_VIEW
+            connection.execute(compose(view, name=identifier(name), empty=empty, files=literals(files[name])))
         yield connection
 
 
@@ -122,7 +134,8 @@ def look(home: Home, rules: Sequence[Rule]) -> Seen:
     """What has been landed, without the runs that `rules` or the landed rules name already."""
     with landed(home) as connection:
         every_rule = [*rules, *(Rule(*row) for row in connection.execute(_RULES).fetchall())]
-        models = tuple(_model(row) for row in connection.execute(_MODELS).fetchall())
+        found = connection.execute(compose(_MODELS, unknown_model=literal(UNKNOWN_MODEL))).fetchall()
+        models = tuple(_model(row) for row in found)
         currencies = tuple(row[0] for row in connection.execute(_CURRENCIES).fetchall())
         workloads = tuple(_workloads(connection, every_rule))
     return Seen(models, workloads, currencies)
@@ -143,7 +156,7 @@ def _workloads(connection: duckdb.DuckDBPyConnection, rules: Sequence[Rule]) -> 
     connection.execute("create table rules (cluster varchar, namespace varchar, name_regex varchar)")
     if rules:
         connection.executemany("insert into rules values (?, ?, ?)", [(r.cluster, r.namespace, r.name_regex) for r in rules])
-    found = connection.execute(_WORKLOADS)
+    found = connection.execute(compose(_WORKLOADS, job_kinds=literals(_JOB_KINDS)))
     columns = [column[0] for column in found.description or ()]
     rows: list[Mapping[str, Any]] = [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
     names: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -171,7 +184,7 @@ def _workloads(connection: duckdb.DuckDBPyConnection, rules: Sequence[Rule]) -> 
 
 #: of GPUs whose own resource is on a bill nobody needs to give a price; those of unknown model are the ones that only
 #: readings or a scheduler tell of
-_MODELS = f"""
+_MODELS = """
 with devices as (
     select cluster, gpu_uuid, max_by(gpu_model, seen_at) as gpu_model, max_by(provider, seen_at) as provider,
         lower(trim(max_by(provider_resource_id, seen_at))) as resource_key, min(seen_at) as first_seen_at
@@ -193,7 +206,7 @@ only_scheduled as (
     group by cluster
 ),
 unknown as (
-    select coalesce(read.cluster, only_scheduled.cluster) as cluster, '{UNKNOWN_MODEL}', null, coalesce(read.devices, 0),
+    select coalesce(read.cluster, only_scheduled.cluster) as cluster, {unknown_model}, null, coalesce(read.devices, 0),
         least(read.first_seen_at, only_scheduled.first_seen_at), only_scheduled.asked_for
     from (
         select cluster, count(*) as devices, min(first_seen_at) as first_seen_at from only_read group by cluster
@@ -222,9 +235,9 @@ qualify row_number() over (
 ) = 1 and (valid_to is null or valid_to > valid_from)
 """
 
-_JOB_KINDS = "('Job', 'PyTorchJob', 'TFJob', 'MPIJob', 'XGBoostJob', 'JAXJob', 'PaddleJob', 'TrainJob', 'RayJob', 'JobSet')"
+_JOB_KINDS = ("Job", "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob", "PaddleJob", "TrainJob", "RayJob", "JobSet")
 #: jobs of one name but for its digits are one workload to a person, whatever their owners are called
-_WORKLOADS = rf"""
+_WORKLOADS = r"""
 with told as (
     select * from runs qualify row_number() over (
         partition by cluster, job_id, case when scheduler <> 'kubernetes' then started_at end
@@ -234,7 +247,7 @@ with told as (
 named as (
     select told.*, coalesce(nullif(namespace, ''), '-') as space, regexp_replace(name, '[0-9]+', '#', 'g') as masked_name,
         case
-            when owner_kind in {_JOB_KINDS} then regexp_replace(nullif(owner_name, ''), '[0-9]+', '#', 'g')
+            when owner_kind in ({job_kinds}) then regexp_replace(nullif(owner_name, ''), '[0-9]+', '#', 'g')
             else nullif(owner_name, '')
         end as family,
         coalesce(
@@ -247,7 +260,7 @@ named as (
             when lower(json_extract_string(labels, '$."interactive"')) in ('true', '1')
                 or regexp_matches(coalesce(name, ''), '(?i)jupyter') then 'interactive'
             when owner_kind = 'CronJob' then 'batch'
-            when scheduler = 'slurm' or owner_kind in {_JOB_KINDS} then 'training'
+            when scheduler = 'slurm' or owner_kind in ({job_kinds}) then 'training'
             else 'unknown'
         end as own_kind,
         exists (
