@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import duckdb
 
+from warehouse.sql import compose, identifier, literal
+
 _WANTED = """
 with dictionary as (
     from {catalog}.main.data_dictionary
@@ -41,20 +43,15 @@ def write_comments(connection: duckdb.DuckDBPyConnection, catalog: str) -> int:
     ).fetchone()
     if known is None:
         return 0
-    rows = connection.execute(_WANTED.format(catalog=_quoted(catalog)), {"catalog": catalog}).fetchall()
+    rows = connection.execute(compose(_WANTED, catalog=identifier(catalog)), {"catalog": catalog}).fetchall()
     connection.begin()
     for table, column, said in rows:
-        place = f"{_quoted(catalog)}.main.{_quoted(table)}"
-        what = f"table {place}" if column is None else f"column {place}.{_quoted(column)}"
-        connection.execute(f"comment on {what} is {_text(said)}")
+        where = (catalog, "main", table)
+        # a comment takes a literal only, no parameter
+        if column is None:
+            connection.execute(compose("comment on table {place} is {said}", place=identifier(*where), said=literal(said)))
+        else:
+            place = identifier(*where, column)
+            connection.execute(compose("comment on column {place} is {said}", place=place, said=literal(said)))
     connection.commit()
     return len(rows)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(said: str | None) -> str:
-    """A comment takes a literal only, no parameter."""
-    return "null" if said is None else "'" + said.replace("'", "''") + "'"
