@@ -12,6 +12,7 @@ COMMANDS = {
     "build": "warehouse.build:build_command",
     "publish": "warehouse.publish:publish_command",
     "run": "warehouse.pipeline:run_command",
+    "diff": "warehouse.differences.command:diff_command",
     "status": "warehouse.status:status_command",
     "digest": "warehouse.digest.command:digest_command",
     "what-if": "warehouse.what_if:what_if_command",
