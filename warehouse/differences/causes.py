@@ -30,7 +30,7 @@ from warehouse.differences.records import (
 from warehouse.differences.sides import Side
 from warehouse.first_screen import NO_CLUSTER
 from warehouse.landing_shape import TABLES
-from warehouse.published_tables import PublishedTable
+from warehouse.sql import Sql, compose, identifier, joined, literal, literals
 
 RUNS, BILLS, LEDGER, WORKLOADS = "fct_collection_runs", "fct_billing_lines", "fct_gpu_ledger_hourly", "dim_workloads"
 BILLING, CONFIG = "billing", "config"
@@ -76,18 +76,20 @@ def _late_landings(older: Side, newer: Side, days: Sequence[date], new_days: Seq
     if not (older.has(RUNS, columns) and newer.has(RUNS, columns)):
         return
     # a landing of prices or bills alone is told by what it did to them
-    is_dated = (
-        f"exists (select 1 from unnest(string_split(landing_tables, ',')) as names (name) where name not in {NOT_DATED})"
-        if newer.has(RUNS, ("landing_tables",))
-        else "true"
+    told = "exists (select 1 from unnest(string_split(landing_tables, ',')) as names (name) where name not in ({names}))"
+    is_dated = compose(told, names=literals(NOT_DATED)) if newer.has(RUNS, ("landing_tables",)) else literal(True)
+    query = compose(
+        """select source, cluster, window_start_at, coalesce(window_end_at, window_start_at), rows_landed, landed_at
+        from {after} as runs
+        anti join {before} as before on runs.collection_run_id = before.collection_run_id
+        where status = 'landed' and rows_landed > 0 and source not in ({others}) and {is_dated}
+        order by source, cluster, landed_at""",
+        after=newer.table(RUNS),
+        before=older.table(RUNS),
+        others=literals((BILLING, CONFIG)),
+        is_dated=is_dated,
     )
-    rows = newer.connection.execute(
-        f"""select source, cluster, window_start_at, coalesce(window_end_at, window_start_at), rows_landed, landed_at
-        from {newer.catalog}.main.{RUNS} as runs
-        anti join {older.catalog}.main.{RUNS} as before on runs.collection_run_id = before.collection_run_id
-        where status = 'landed' and rows_landed > 0 and source not in ('{BILLING}', '{CONFIG}') and {is_dated}
-        order by source, cluster, landed_at"""
-    ).fetchall()
+    rows = newer.connection.execute(query).fetchall()
     restated = [day for day in days if day not in set(new_days)]
     found: dict[tuple[str, str], tuple[int, int, set[date]]] = {}
     for source, cluster, start_at, end_at, count, _ in rows:
@@ -118,32 +120,35 @@ def _bills(older: Side, newer: Side, days: Sequence[date]) -> Iterator[Cause]:
     )
     if not (older.has(BILLS, columns) and newer.has(BILLS, columns)):
         return
-    rows = newer.connection.execute(
-        f"""with gone as (
+    query = compose(
+        """with gone as (
             select provider_name, billing_account_id, cast(charge_period_start as date) as usage_date, billing_currency,
                 count(*) as line_count, sum(effective_cost) as cost
-            from {older.catalog}.main.{BILLS} as lines
-            anti join {newer.catalog}.main.{BILLS} as after on lines.line_id = after.line_id
+            from {before} as lines
+            anti join {after} as after on lines.line_id = after.line_id
             group by all
         ), came as (
             select provider_name, billing_account_id, cast(charge_period_start as date) as usage_date, billing_currency,
                 count(*) as line_count, sum(effective_cost) as cost,
                 list(distinct delivery_id order by delivery_id) as deliveries
-            from {newer.catalog}.main.{BILLS} as lines
-            anti join {older.catalog}.main.{BILLS} as before on lines.line_id = before.line_id
+            from {after} as lines
+            anti join {before} as before on lines.line_id = before.line_id
             group by all
         ), billed_before as (
             select distinct provider_name, billing_account_id, cast(charge_period_start as date) as usage_date,
                 billing_currency, true as was_billed
-            from {older.catalog}.main.{BILLS}
+            from {before}
         )
         select provider_name, billing_account_id, billing_currency, usage_date, coalesce(came.line_count, 0),
             coalesce(gone.line_count, 0), coalesce(came.cost, 0) - coalesce(gone.cost, 0), coalesce(came.deliveries, []),
             coalesce(was_billed, false) as is_corrected
         from came full join gone using (provider_name, billing_account_id, usage_date, billing_currency)
         left join billed_before using (provider_name, billing_account_id, usage_date, billing_currency)
-        order by all"""
-    ).fetchall()
+        order by all""",
+        before=older.table(BILLS),
+        after=newer.table(BILLS),
+    )
+    rows = newer.connection.execute(query).fetchall()
     groups: dict[tuple[str, str, str, bool], list[tuple[Any, ...]]] = {}
     for provider, account, currency, *rest, is_corrected in rows:
         groups.setdefault((provider, account, currency, is_corrected), []).append(tuple(rest))
@@ -169,10 +174,13 @@ def _billed_clusters(side: Side, days: Sequence[date]) -> tuple[str, ...]:
     if not days or not side.has(LEDGER, ("usage_date", "cluster", "cost_source")):
         return ()
     within = side.tables[LEDGER].within([str(day) for day in days])
-    rows = side.connection.execute(
-        f"""select distinct cluster from {side.catalog}.main.{LEDGER}
-        where cost_source in ('billing', 'estimate') and {within} order by 1"""
-    ).fetchall()
+    query = compose(
+        """select distinct cluster from {ledger}
+        where cost_source in ('billing', 'estimate') and {within} order by 1""",
+        ledger=side.table(LEDGER),
+        within=within,
+    )
+    rows = side.connection.execute(query).fetchall()
     # what a bill has for no device stands under no cluster
     return (*(row[0] for row in rows), NO_CLUSTER) if rows else ()
 
@@ -183,20 +191,25 @@ def _prices(older: Side, newer: Side, days: Sequence[date]) -> Iterator[Cause]:
     if not days or not (older.has(LEDGER, columns) and newer.has(LEDGER, columns)):
         return
 
-    def priced(side: Side) -> str:
-        table: PublishedTable = side.tables[LEDGER]
-        return f"""(
-            select usage_date, cluster, gpu_model, cost_source, currency, sum(gpu_hours) as gpu_hours, sum(cost) as cost
-            from {side.catalog}.main.{LEDGER} where {table.within([str(day) for day in days])} group by all)"""
+    def priced(side: Side) -> Sql:
+        return compose(
+            """(select usage_date, cluster, gpu_model, cost_source, currency, sum(gpu_hours) as gpu_hours, sum(cost) as cost
+            from {ledger} where {within} group by all)""",
+            ledger=side.table(LEDGER),
+            within=side.tables[LEDGER].within([str(day) for day in days]),
+        )
 
-    rows = newer.connection.execute(
-        f"""select cost_source, cluster, list(distinct usage_date order by usage_date),
+    query = compose(
+        """select cost_source, cluster, list(distinct usage_date order by usage_date),
             list(distinct gpu_model order by gpu_model)
-        from {priced(older)} as old inner join {priced(newer)} as new
+        from {before} as old inner join {after} as new
             using (usage_date, cluster, gpu_model, cost_source, currency)
         where abs(old.gpu_hours - new.gpu_hours) < 1e-6 and abs(old.cost - new.cost) > 0.000001 and cost_source <> 'billing'
-        group by all order by all"""
-    ).fetchall()
+        group by all order by all""",
+        before=priced(older),
+        after=priced(newer),
+    )
+    rows = newer.connection.execute(query).fetchall()
     words = {"rate_card": "the rate card in force", "estimate": "the bill that estimates follow"}
     for source, cluster, touched, models in rows:
         priced_models = _named(models, "model", "models")
@@ -215,25 +228,35 @@ def _rules(older: Side, newer: Side) -> Iterator[Cause]:
             older.has(WORKLOADS, ("workload_id", "cluster")) and newer.has(WORKLOADS, ("workload_id", "cluster"))
         ):
             continue
-        moved = " or ".join(f"old.{column} is distinct from new.{column}" for column in shared)
-        rows = newer.connection.execute(
-            f"""select new.workload_id, new.cluster from {older.catalog}.main.{WORKLOADS} as old
-            inner join {newer.catalog}.main.{WORKLOADS} as new on old.workload_id = new.workload_id
-            where {moved} order by 1"""
-        ).fetchall()
+        query = compose(
+            """select new.workload_id, new.cluster
+            from {before} as old inner join {after} as new on old.workload_id = new.workload_id
+            where {moved} order by 1""",
+            before=older.table(WORKLOADS),
+            after=newer.table(WORKLOADS),
+            moved=joined(" or ", (_differs(column) for column in shared)),
+        )
+        rows = newer.connection.execute(query).fetchall()
         if rows:
             names = _named([row[0] for row in rows], "workload", "workloads")
             yield Cause(RULES, f"{names}: {words}", clusters=tuple(sorted({row[1] for row in rows})), levels=levels)
     runs = ("run_id", "cluster", "workload_id")
     if older.has("dim_runs", runs) and newer.has("dim_runs", runs):
-        rows = newer.connection.execute(
-            f"""select old.workload_id || ' → ' || new.workload_id as moved, new.cluster, count(*)
-            from {older.catalog}.main.dim_runs as old inner join {newer.catalog}.main.dim_runs as new on old.run_id = new.run_id
-            where old.workload_id <> new.workload_id group by all order by count(*) desc, moved"""
-        ).fetchall()
+        query = compose(
+            """select old.workload_id || ' → ' || new.workload_id as moved, new.cluster, count(*)
+            from {before} as old inner join {after} as new on old.run_id = new.run_id
+            where old.workload_id <> new.workload_id group by all order by count(*) desc, moved""",
+            before=older.table("dim_runs"),
+            after=newer.table("dim_runs"),
+        )
+        rows = newer.connection.execute(query).fetchall()
         if rows:
             text = f"{sum(row[2] for row in rows):,} runs belong to another workload: {_named([row[0] for row in rows], '', '')}"
             yield Cause(RULES, text, clusters=tuple(sorted({row[1] for row in rows})))
+
+
+def _differs(column: str) -> Sql:
+    return compose("old.{column} is distinct from new.{column}", column=identifier(column))
 
 
 def _sealed(older: Side, newer: Side) -> Iterator[Cause]:
@@ -241,12 +264,14 @@ def _sealed(older: Side, newer: Side) -> Iterator[Cause]:
     columns = ("collection_run_id", "source", "status", "rows_late")
     if not (older.has(RUNS, columns) and newer.has(RUNS, columns)):
         return
-    late, expired = newer.connection.execute(
-        f"""select coalesce(sum(runs.rows_late - coalesce(before.rows_late, 0)), 0),
+    query = compose(
+        """select coalesce(sum(runs.rows_late - coalesce(before.rows_late, 0)), 0),
             count(*) filter (where runs.status = 'expired' and before.collection_run_id is null)
-        from {newer.catalog}.main.{RUNS} as runs
-        left join {older.catalog}.main.{RUNS} as before on runs.collection_run_id = before.collection_run_id"""
-    ).fetchall()[0]
+        from {after} as runs left join {before} as before on runs.collection_run_id = before.collection_run_id""",
+        after=newer.table(RUNS),
+        before=older.table(RUNS),
+    )
+    late, expired = newer.connection.execute(query).fetchall()[0]
     if late > 0:
         text = f"{late:,} rows came for days that are sealed: counted as late, they moved nothing"
         yield Cause(SEALED, text, is_money_only=True)

@@ -35,6 +35,7 @@ from warehouse.differences.records import (
 from warehouse.differences.sides import Side, changed_days, opened
 from warehouse.first_screen import NO_CLUSTER
 from warehouse.published_tables import DAY_COLUMNS, PublishedTable
+from warehouse.sql import Sql, compose, identifier, joined, literal
 
 #: a smaller change is the rounding of doubles (hours, ratios) or of the last cut (money)
 LEAST = {GPU_HOURS: 1e-6, RATIO: 1e-9, MONEY: 5e-7, MONEY_PER_MILLION: 5e-7}
@@ -145,21 +146,27 @@ _Values = dict[tuple[date | None, str, str], list[float | None]]
 
 
 def _read(
-    side: Side, table: str, member: str, figures: Sequence[Figure], days: Sequence[date], restated: Sequence[date], is_money: bool
+    side: Side, table: str, member: Sql, figures: Sequence[Figure], days: Sequence[date], restated: Sequence[date], is_money: bool
 ) -> _Values:
     shape: PublishedTable = side.tables[table]
     assert shape.day_column == DAY_COLUMNS[0], "figures are of tables with a day"
-    currency = "coalesce(currency, 'unknown')" if is_money else "''"
-    values = ", ".join(f"cast({figure.sql} as double)" for figure in figures)
+    query = """select {day} as day, coalesce({member}, 'unknown') as member, {currency} as currency, {values}
+        from {table} where {within} group by 1, 2, 3"""
 
-    def grouped(day: str, within: Sequence[date]) -> list[tuple[Any, ...]]:
+    def grouped(day: Sql, within: Sequence[date]) -> list[tuple[Any, ...]]:
         return side.connection.execute(
-            f"""select {day} as day, coalesce({member}, 'unknown') as member, {currency} as currency, {values}
-            from {side.catalog}.main.{table} where {shape.within([str(one) for one in within])} group by 1, 2, 3"""
+            compose(
+                query,
+                day=day,
+                member=member,
+                currency=compose("coalesce(currency, 'unknown')") if is_money else literal(""),
+                values=joined(", ", (compose("cast({value} as double)", value=figure.sql) for figure in figures)),
+                table=side.table(table),
+                within=shape.within([str(one) for one in within]),
+            )
         ).fetchall()
 
-    rows = grouped("usage_date", days) + grouped("cast(null as date)", restated)
-    # a day without a row of that currency and one whose money is not known are both told by null
+    rows = grouped(identifier("usage_date"), days) + grouped(compose("cast(null as date)"), restated)
     return {(row[0], row[1], row[2]): list(row[3:]) for row in rows}
 
 
@@ -183,7 +190,7 @@ def _places(older: Side, newer: Side) -> _Places:
     found: _Places = {}
     for side in (older, newer):
         if side.has("dim_workloads", ("workload_id", "team", "model", "cluster")):
-            query = f"select workload_id, team, model, cluster from {side.catalog}.main.dim_workloads"
+            query = compose("select workload_id, team, model, cluster from {table}", table=side.table("dim_workloads"))
             for workload_id, team, model, cluster in side.connection.execute(query).fetchall():
                 for place in ((WORKLOAD, workload_id), (TEAM, team or "unknown"), (MODEL, model or "unknown")):
                     found.setdefault(place, set()).add(cluster)

@@ -25,6 +25,7 @@ from warehouse.differences.records import (
     WORKLOAD,
 )
 from warehouse.first_screen import COVERAGE_FLOOR
+from warehouse.sql import Sql, compose, identifier, literal
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Figure:
     name: str
     label: str
     unit: str
-    sql: str
+    sql: Sql
     columns: tuple[str, ...]
 
     @property
@@ -48,21 +49,26 @@ class FigureTable:
 
     table: str
     figures: tuple[Figure, ...]
-    levels: Mapping[str, str] = field(default_factory=dict)
+    levels: Mapping[str, Sql] = field(default_factory=dict)
 
 
-def _sum(column: str, label: str, unit: str, where: str = "", name: str = "") -> Figure:
-    filtered = f" filter (where {where})" if where else ""
-    columns = (column, "is_ghost") if "is_ghost" in where else (column,)
-    return Figure(name or column, label, unit, f"sum({column}){filtered}", columns)
+def _sum(column: str, label: str, unit: str) -> Figure:
+    return Figure(column, label, unit, compose("sum({column})", column=identifier(column)), (column,))
 
 
-_IN_SERVICE = "nullif(sum(capacity_gpu_hours) - sum(out_of_service_gpu_hours), 0)"
+def _ghosts(column: str, name: str, label: str, unit: str) -> Figure:
+    sql = compose("sum({column}) filter (where is_ghost)", column=identifier(column))
+    return Figure(name, label, unit, sql, (column, "is_ghost"))
+
+
+_IN_SERVICE = compose("nullif(sum(capacity_gpu_hours) - sum(out_of_service_gpu_hours), 0)")
 _NET_COLUMNS = (
     *("capacity_gpu_hours", "out_of_service_gpu_hours", "held_gpu_hours", "productive_gpu_hours"),
     "unobserved_gpu_hours",
 )
-_COVERAGE = "1 - sum(unobserved_gpu_hours) / nullif(sum(held_gpu_hours), 0)"
+_COVERAGE = compose("1 - sum(unobserved_gpu_hours) / nullif(sum(held_gpu_hours), 0)")
+_LOW = compose("sum(productive_gpu_hours) / {in_service}", in_service=_IN_SERVICE)
+_ALL = compose("'all'")
 
 TABLES = (
     FigureTable(
@@ -71,13 +77,21 @@ TABLES = (
             # semantics 6: below the floor the ratio is not given, only its interval
             Figure(
                 *("gpu_net_ratio", "GPU Net", RATIO),
-                f"case when coalesce({_COVERAGE}, 1) >= {COVERAGE_FLOOR} then sum(productive_gpu_hours) / {_IN_SERVICE} end",
+                compose(
+                    "case when coalesce({coverage}, 1) >= {floor} then {low} end",
+                    coverage=_COVERAGE,
+                    floor=literal(COVERAGE_FLOOR),
+                    low=_LOW,
+                ),
                 _NET_COLUMNS,
             ),
-            Figure("gpu_net_ratio_low", "GPU Net, low", RATIO, f"sum(productive_gpu_hours) / {_IN_SERVICE}", _NET_COLUMNS),
+            Figure("gpu_net_ratio_low", "GPU Net, low", RATIO, _LOW, _NET_COLUMNS),
             Figure(
                 *("gpu_net_ratio_high", "GPU Net, high", RATIO),
-                f"(sum(productive_gpu_hours) + sum(unobserved_gpu_hours)) / {_IN_SERVICE}",
+                compose(
+                    "(sum(productive_gpu_hours) + sum(unobserved_gpu_hours)) / {in_service}",
+                    in_service=_IN_SERVICE,
+                ),
                 _NET_COLUMNS,
             ),
             Figure("coverage_ratio", "Coverage of held time", RATIO, _COVERAGE, ("unobserved_gpu_hours", "held_gpu_hours")),
@@ -91,20 +105,20 @@ TABLES = (
             _sum("cost", "Cost", MONEY),
             _sum("energy_kwh", "Energy", KWH),
         ),
-        {FLEET: "'all'", CLUSTER: "cluster"},
+        {FLEET: _ALL, CLUSTER: identifier("cluster")},
     ),
     FigureTable(
         "mart_ghost_capacity_daily",
         (
-            _sum("gpu_hours", "Ghost", GPU_HOURS, "is_ghost", "ghost_gpu_hours"),
-            _sum("cost", "Ghost cost", MONEY, "is_ghost", "ghost_cost"),
+            _ghosts("gpu_hours", "ghost_gpu_hours", "Ghost", GPU_HOURS),
+            _ghosts("cost", "ghost_cost", "Ghost cost", MONEY),
         ),
-        {TEAM: "team", WORKLOAD: "workload_id"},
+        {TEAM: identifier("team"), WORKLOAD: identifier("workload_id")},
     ),
     FigureTable(
         "mart_ghost_capacity_daily",
         (_sum("gpu_hours", "Time", GPU_HOURS), _sum("cost", "Cost", MONEY)),
-        {STATE: "state"},
+        {STATE: identifier("state")},
     ),
     FigureTable(
         "mart_workload_gpu_hours_daily",
@@ -113,7 +127,7 @@ TABLES = (
             _sum("productive_gpu_hours", "Productive", GPU_HOURS),
             _sum("allocation_cost", "Cost of held time", MONEY),
         ),
-        {TEAM: "team", WORKLOAD: "workload_id"},
+        {TEAM: identifier("team"), WORKLOAD: identifier("workload_id")},
     ),
     FigureTable(
         "mart_unit_economics_daily",
@@ -121,13 +135,15 @@ TABLES = (
             # weighted by tokens: the mart's own figure for one row, the ratio of sums for several
             Figure(
                 *("cost_per_million_tokens", "Cost per million tokens", MONEY_PER_MILLION),
-                "sum(cast(cost_per_million_tokens as double) * tokens_all)"
-                " / nullif(sum(tokens_all) filter (where cost_per_million_tokens is not null), 0)",
+                compose(
+                    "sum(cast(cost_per_million_tokens as double) * tokens_all)"
+                    " / nullif(sum(tokens_all) filter (where cost_per_million_tokens is not null), 0)"
+                ),
                 ("cost_per_million_tokens", "tokens_all"),
             ),
             _sum("tokens_all", "Tokens", TOKENS),
         ),
-        {FLEET: "'all'", WORKLOAD: "workload_id", MODEL: "model"},
+        {FLEET: _ALL, WORKLOAD: identifier("workload_id"), MODEL: identifier("model")},
     ),
     FigureTable(
         "mart_cost_reconciliation_daily",
@@ -137,6 +153,6 @@ TABLES = (
             _sum("ledger_cost", "Billed time in the ledger", MONEY),
             _sum("difference", "Bill minus ledger", MONEY),
         ),
-        {FLEET: "'all'", ACCOUNT: "provider_name || ' ' || billing_account_id"},
+        {FLEET: _ALL, ACCOUNT: compose("provider_name || ' ' || billing_account_id")},
     ),
 )

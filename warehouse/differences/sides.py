@@ -17,6 +17,7 @@ from warehouse.differences.records import VersionRecord
 from warehouse.home import Home
 from warehouse.publications import Contents, Manifest, Version
 from warehouse.published_tables import NO_DAY, WHOLE, PublishedTable, contents_of, published_tables
+from warehouse.sql import Sql, compose, identifier, literal
 
 
 class NoVersionError(Exception):
@@ -64,9 +65,8 @@ class Side:
 
     @cached_property
     def record(self) -> VersionRecord:
-        row = self.connection.execute(
-            f"select publication_id, build_id, published_at, data_through_at, version from {self.catalog}.main.publication"
-        ).fetchone()
+        query = "select publication_id, build_id, published_at, data_through_at, version from {table}"
+        row = self.connection.execute(compose(query, table=self.table("publication"))).fetchone()
         if row is None:
             raise NoVersionError(f"{self.file} is no published database: its table `publication` is empty")
         return VersionRecord(*row)
@@ -91,6 +91,10 @@ class Side:
             return self.manifest.contents[table]
         return contents_of(self.connection, self.catalog, self.tables[table])
 
+    def table(self, name: str) -> Sql:
+        """A table's full name."""
+        return identifier(self.catalog, "main", name)
+
     def has(self, table: str, columns: Sequence[str]) -> bool:
         return table in self.tables and set(columns) <= self.tables[table].columns.keys()
 
@@ -105,13 +109,13 @@ def opened(before: Path, after: Path) -> Iterator[tuple[Side, Side]]:
     with tempfile.TemporaryDirectory(prefix="gpu-net-diff-") as spill:
         try:
             connection.execute("set TimeZone = 'UTC'")
-            connection.execute(f"set temp_directory = {_literal(Path(spill))}")
+            connection.execute(compose("set temp_directory = {spill}", spill=literal(spill)))
             older = Side(connection, "older", before)
-            connection.execute(f"attach {_literal(before)} as older (read_only)")
+            connection.execute(compose("attach {file} as older (read_only)", file=literal(before)))
             newer = older
             if before.resolve() != after.resolve():
                 newer = Side(connection, "newer", after)
-                connection.execute(f"attach {_literal(after)} as newer (read_only)")
+                connection.execute(compose("attach {file} as newer (read_only)", file=literal(after)))
             for side in (older, newer):
                 _check_is_published(side)
             yield older, newer
@@ -131,7 +135,3 @@ def changed_days(before: Contents, after: Contents) -> tuple[date, ...]:
     """The days whose content differs; a table without days, or rows without one, have none."""
     buckets = sorted(bucket for bucket in before.keys() | after.keys() if before.get(bucket) != after.get(bucket))
     return tuple(date.fromisoformat(bucket) for bucket in buckets if bucket not in (WHOLE, NO_DAY))
-
-
-def _literal(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
