@@ -84,6 +84,13 @@ def no_rows(check_id: str, query: str, failure: str, severity: str = CRITICAL) -
     return ExpectNoRows(unexpected_rows_query=" ".join(query.split()), **_carried(check_id, severity, failure))
 
 
+def no_named_rows(check_id: str, query: str, failure: str, severity: str = CRITICAL) -> Expectation:
+    """Like `no_rows`, for a query that finds few: its first column names what it found, and is shown with the failure."""
+    from expectations.engine import ExpectNoNamedRows
+
+    return ExpectNoNamedRows(unexpected_rows_query=" ".join(query.split()), **_carried(check_id, severity, failure))
+
+
 def no_rows_where(check_id: str, condition: str, failure: str, severity: str = CRITICAL) -> Expectation:
     """No row of the table meets the condition."""
     return no_rows(check_id, f"select 1 as broken from {{batch}} where {condition}", failure, severity)

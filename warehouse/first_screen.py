@@ -275,7 +275,8 @@ def _waterfall(screen: FirstScreen, columns: Sequence[tuple[tuple[str, ...], str
             cells.append(f"{amounts[-1].gpu_hours / capacity:.1%}" if capacity and amounts[-1].gpu_hours > NO_TIME else "")
         table.add_row(label, *cells, style=style)
 
-    add("Capacity", everything, "bold")
+    # as in the digest the steps add up to the first, so that it holds what was paid for commitments that nothing used
+    add("Capacity", [*everything, COMMITMENT], "bold")
     for state in screen.states:
         if state.name in BEFORE_HELD:
             add(f"  {state.label}", [state.name])
@@ -286,7 +287,7 @@ def _waterfall(screen: FirstScreen, columns: Sequence[tuple[tuple[str, ...], str
         if state.name in held and (is_there or not state.is_ghost):
             add(f"    {state.label}", [state.name], "green" if state.name == "productive" else None)
     if screen.amount([*screen.clusters, NO_CLUSTER], [COMMITMENT]).costs:
-        add("Unused commitment", [COMMITMENT])
+        add("  Unused commitment", [COMMITMENT])
     table.add_section()
     nets = [cell for clusters, _ in columns for cell in (screen.gpu_net(clusters), "")]
     table.add_row("GPU Net", *nets, style="bold")

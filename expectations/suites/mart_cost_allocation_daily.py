@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from expectations.rules import (
+    WARNING,
     Table,
     at_least_zero,
     finite,
     has_columns,
     key,
+    no_named_rows,
     no_rows,
     no_rows_where,
     not_null,
@@ -61,6 +63,12 @@ def expectations(table: Table) -> list[Expectation]:
         ) as bill
         on own.usage_date = bill.usage_date and own.currency = bill.currency
         where abs(coalesce(own.cost, 0) - coalesce(bill.cost, 0)) > 0.01"""
+    without_rate = """
+        select currency || ' from ' || cast(min(usage_date) as varchar) || ' to ' || cast(max(usage_date) as varchar) as days
+        from {batch}
+        where currency <> 'unknown' and cost <> 0 and cost_reporting is null
+            and exists (select 1 from main.int_exchange_rates)
+        group by currency order by currency nulls last"""
     return [
         has_columns(
             *("usage_date", "cost_line", "cluster", "team", "application", "model", "workload_id", "currency", "gpu_hours"),
@@ -92,5 +100,12 @@ def expectations(table: Table) -> list[Expectation]:
             "lines_add_up_to_the_bill",
             bill,
             "Lines without time differ from the bill by more than 0.01: money of the bill is in no line, or in two.",
+        ),
+        no_named_rows(
+            "currencies_have_rates",
+            without_rate,
+            "Money in that currency has no exchange rate for its day and is missing from every column named `…_reporting`: add a "
+            "line to config/exchange_rates.csv that is valid from that day or before, and build again.",
+            WARNING,
         ),
     ]

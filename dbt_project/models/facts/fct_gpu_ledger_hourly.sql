@@ -127,6 +127,18 @@ ledger_lines as (
 
     from ranked
 
+),
+
+final as (
+
+    select
+        ledger_lines.*,
+        {{ in_reporting_currency('ledger_lines.cost') }} as cost_reporting,
+        coalesce(exchange_rates.reporting_currency, 'unknown') as reporting_currency
+
+    from ledger_lines
+    {{ join_exchange_rate('ledger_lines') }}
+
 )
 
-select * from ledger_lines
+select * from final

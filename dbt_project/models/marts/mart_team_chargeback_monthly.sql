@@ -71,6 +71,11 @@ added as (
         sum(allocation_cost) as allocation_cost,
         sum(usage_cost) as usage_cost,
         sum(fully_loaded_cost) as fully_loaded_cost,
+        {% for amount in ['cost', 'allocation_cost', 'usage_cost', 'fully_loaded_cost'] %}
+        -- without a rate for one of its days a month's money is not known in another currency
+        case when count({{ amount }}) = count({{ amount }}_reporting) then sum({{ amount }}_reporting) end as {{ amount }}_reporting,
+        {% endfor %}
+        case when bool_or(reporting_currency = 'unknown') then 'unknown' else max(reporting_currency) end as reporting_currency,
         sum(estimate_cost) as estimate_cost,
         max(coalesce(estimate_cost_ratio, 0)) > 0 as has_estimates
 
@@ -93,6 +98,10 @@ final as (
         cast(added.allocation_cost as decimal(18, 6)) as allocation_cost,
         cast(added.usage_cost as decimal(18, 6)) as usage_cost,
         cast(added.fully_loaded_cost as decimal(18, 6)) as fully_loaded_cost,
+        {% for amount in ['cost', 'allocation_cost', 'usage_cost', 'fully_loaded_cost'] %}
+        cast(added.{{ amount }}_reporting as decimal(18, 6)) as {{ amount }}_reporting,
+        {% endfor %}
+        added.reporting_currency,
         cast(added.estimate_cost as decimal(18, 6)) as estimate_cost,
         last_day.usage_date >= cast(added.month_start_date + interval 1 month as date)
         and added.currency <> 'unknown'

@@ -43,6 +43,12 @@ list_prices as (
 
 ),
 
+exchange_rates as (
+
+    select * from {{ ref('int_exchange_rates') }}
+
+),
+
 -- the cluster of usage without a known workload is that of its rows
 model_clusters as (
 
@@ -185,8 +191,8 @@ ratios as (
 
 ),
 
--- what the day's tokens and requests would have cost elsewhere; a price that is not given for a kind that was served
--- says nothing
+-- what the day's tokens and requests would have cost elsewhere, in the currency that they cost here; a price that is not
+-- given for a kind that was served says nothing, nor does one in another currency on a day without an exchange rate
 listed as (
 
     select
@@ -196,8 +202,10 @@ listed as (
         ratios.currency,
         list_prices.list_model,
         list_prices.list_provider,
+        list_prices.currency as list_currency,
         list_prices.valid_from,
-        case
+        case when ratios.currency = list_prices.currency then 1 else list_rates.rate / own_rates.rate end
+        * case
             when
                 (coalesce(ratios.uncached_prompt_tokens, 0) > 0 and list_prices.input_price is null)
                 or (coalesce(ratios.cached_prompt_tokens, 0) > 0 and list_prices.cached_price is null)
@@ -217,9 +225,19 @@ listed as (
     inner join list_prices
         on
             ratios.model = list_prices.model
-            and ratios.currency = list_prices.currency
             and list_prices.valid_from < cast(ratios.usage_date as timestamp) + interval 1 day
             and (list_prices.valid_to is null or cast(ratios.usage_date as timestamp) < list_prices.valid_to)
+    left join exchange_rates as own_rates
+        on
+            ratios.currency = own_rates.currency
+            and cast(ratios.usage_date as timestamp) >= own_rates.valid_from_at
+            and cast(ratios.usage_date as timestamp) < own_rates.valid_to_at
+    left join exchange_rates as list_rates
+        on
+            list_prices.currency = list_rates.currency
+            and cast(ratios.usage_date as timestamp) >= list_rates.valid_from_at
+            and cast(ratios.usage_date as timestamp) < list_rates.valid_to_at
+    where ratios.currency = list_prices.currency or (own_rates.rate > 0 and list_rates.rate is not null)
 
 ),
 
@@ -229,7 +247,7 @@ listed_newest as (
     select
         listed.*,
         row_number() over (
-            partition by usage_date, workload_id, model, currency, list_provider, list_model
+            partition by usage_date, workload_id, model, currency, list_provider, list_model, list_currency
             order by valid_from desc nulls last
         ) as price_rank
 
@@ -243,7 +261,9 @@ listed_cheapest as (
         listed_newest.*,
         row_number() over (
             partition by usage_date, workload_id, model, currency
-            order by list_cost nulls last, list_provider nulls last, list_model nulls last
+            order by
+                list_cost nulls last, list_provider nulls last, list_model nulls last,
+                case when list_currency = currency then 0 else 1 end nulls last, list_currency nulls last
         ) as provider_rank
 
     from listed_newest
@@ -278,6 +298,10 @@ final as (
         cast(ratios.allocation_cost as decimal(18, 6)) as allocation_cost,
         cast(ratios.usage_cost as decimal(18, 6)) as usage_cost,
         cast(ratios.fully_loaded_cost as decimal(18, 6)) as fully_loaded_cost,
+        {% for basis in bases %}
+        {{ in_reporting_currency('ratios.' ~ basis ~ '_cost') }} as {{ basis }}_cost_reporting,
+        {% endfor %}
+        coalesce(exchange_rates.reporting_currency, 'unknown') as reporting_currency,
 
         -- unit costs
         {% for basis in bases %}
@@ -314,6 +338,7 @@ final as (
         -- build or buy
         listed_cheapest.list_model,
         listed_cheapest.list_provider,
+        listed_cheapest.list_currency,
         cast(listed_cheapest.list_cost as decimal(18, 6)) as list_cost,
         {{ unit_cost('listed_cheapest.list_cost', 'cast(ratios.tokens_all as double)', '1e6') }} as list_cost_per_million_tokens,
         {{ unit_cost('listed_cheapest.list_cost', 'cast(ratios.request_count as double)', '1000') }} as list_cost_per_thousand_requests,
@@ -328,6 +353,7 @@ final as (
         end as null_reason
 
     from ratios
+    {{ join_exchange_rate('ratios') }}
     left join workloads on ratios.workload_id = workloads.workload_id
     left join model_clusters
         on

@@ -173,9 +173,14 @@ final as (
         1 - cast(joined.unobserved_us as double) / nullif(joined.held_us, 0) as coverage_ratio,
         cast(joined.allocation_cost as decimal(18, 6)) as allocation_cost,
         cast(joined.usage_cost as decimal(18, 6)) as usage_cost,
-        cast(joined.fully_loaded_cost as decimal(18, 6)) as fully_loaded_cost
+        cast(joined.fully_loaded_cost as decimal(18, 6)) as fully_loaded_cost,
+        {% for basis in ['allocation', 'usage', 'fully_loaded'] %}
+        {{ in_reporting_currency('joined.' ~ basis ~ '_cost') }} as {{ basis }}_cost_reporting,
+        {% endfor %}
+        coalesce(exchange_rates.reporting_currency, 'unknown') as reporting_currency
 
     from joined
+    {{ join_exchange_rate('joined') }}
     left join workloads
         on
             joined.usage_date = workloads.usage_date

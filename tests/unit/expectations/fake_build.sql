@@ -264,6 +264,9 @@ create table mart_adapter_unit_economics_daily (
     allocation_cost decimal(18, 6), usage_cost decimal(18, 6), fully_loaded_cost decimal(18, 6), cost_per_million_tokens double,
     cost_per_thousand_requests double, tokens_per_gpu_hour double, null_reason varchar);
 
+create table int_exchange_rates (
+    currency varchar, reporting_currency varchar, rate double, valid_from_at timestamp, valid_to_at timestamp);
+
 create table mart_cost_allocation_daily as
 select
     usage_date, case when workload_id = 'unallocated' then 'unallocated' else 'held' end as cost_line, cluster, 'vision' as team,
@@ -275,7 +278,8 @@ select
     cast(coalesce(sum(cost) filter (workload_id <> 'unallocated'), 0) as decimal(18, 6)) as usage_cost,
     cast(coalesce(sum(cost) filter (workload_id <> 'unallocated'), 0) as decimal(18, 6)) as fully_loaded_cost,
     cast(1 as double) as billing_cost_ratio, cast(0 as double) as rate_card_cost_ratio, cast(0 as double) as estimate_cost_ratio,
-    cast(0 as decimal(18, 6)) as estimate_cost, cast(0 as double) as energy_left_out_ratio
+    cast(0 as decimal(18, 6)) as estimate_cost, cast(0 as double) as energy_left_out_ratio,
+    cast(null as decimal(18, 6)) as cost_reporting
 from fct_gpu_ledger_hourly group by all;
 
 create table mart_team_chargeback_monthly as

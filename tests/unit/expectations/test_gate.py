@@ -268,6 +268,12 @@ WARNINGS = [
         "mart_telemetry_quality_daily",
         "energy_and_power_agree",
     ),
+    (
+        "insert into int_exchange_rates values ('USD', 'EUR', 0.9, '2025-03-02', '9999-12-31');"
+        "update mart_cost_allocation_daily set cost_reporting = 0.9 * cost where usage_date >= '2025-03-02'",
+        "mart_cost_allocation_daily",
+        "currencies_have_rates",
+    ),
     ("delete from data_dictionary where column_name = 'gpu_id'", "data_dictionary", "every_column_described"),
 ]
 
@@ -348,6 +354,8 @@ def test_a_warning_lets_the_build_through_with_a_note(built: Home) -> None:
     assert Failed.of(verdict) == Failed(set(), {(table, rule) for _, table, rule in WARNINGS})
     assert (verdict.verdict, verdict.warned) == ("publish", len(WARNINGS))
     assert all(len(check.message) > 20 for check in verdict.checks)
+    (rates,) = [check for check in verdict.checks if check.check_id == "currencies_have_rates"]
+    assert rates.observed == "1 rows: USD from 2025-03-01 to 2025-03-01"
 
 
 def test_empty_optional_tables_are_fine_and_their_rules_count(built: Home) -> None:

@@ -146,6 +146,16 @@ def test_the_steps_of_the_waterfall_stand_in_its_order_and_productive_is_last(pr
     assert "published as v000007, data through 2026-11-10 00:00 UTC" in text
 
 
+def test_capacity_begins_with_the_money_of_all_its_steps_unused_commitments_too(printed: Callable[..., str]) -> None:
+    """a: 4 + 8 + 2 + 6 + 20; the 7.00 of no cluster are in the total of 47.00 alone, as in the digest."""
+    lines = printed().splitlines()
+    capacity = next(line for line in lines if line.strip().startswith("Capacity"))
+    commitment = next(line for line in lines if line.strip().startswith("Unused commitment"))
+    assert "40.00" in capacity
+    assert "15.00 EUR + 47.00 USD + ?" in capacity
+    assert "7.00" in commitment
+
+
 def test_a_narrow_terminal_gets_the_clusters_one_below_the_other(database: Path) -> None:
     screen = read(database)
     assert screen is not None

@@ -151,14 +151,14 @@ final as (
 
     select
         -- ids
-        usage_date,
-        cost_line,
-        cluster,
-        team,
-        application,
-        model,
-        workload_id,
-        currency,
+        lines.usage_date,
+        lines.cost_line,
+        lines.cluster,
+        lines.team,
+        lines.application,
+        lines.model,
+        lines.workload_id,
+        lines.currency,
 
         -- time
         cast(gpu_us as double) / 3.6e9 as gpu_hours,
@@ -170,6 +170,10 @@ final as (
         cast(allocation_cost as decimal(18, 6)) as allocation_cost,
         cast(usage_cost as decimal(18, 6)) as usage_cost,
         cast(fully_loaded_cost as decimal(18, 6)) as fully_loaded_cost,
+        {% for amount in ['cost', 'allocation_cost', 'usage_cost', 'fully_loaded_cost'] %}
+        {{ in_reporting_currency('lines.' ~ amount) }} as {{ amount }}_reporting,
+        {% endfor %}
+        coalesce(exchange_rates.reporting_currency, 'unknown') as reporting_currency,
 
         -- where the money comes from
         billing_cost_ratio,
@@ -184,6 +188,7 @@ final as (
         energy_left_out_ratio
 
     from lines
+    {{ join_exchange_rate('lines') }}
 
 )
 

@@ -126,3 +126,24 @@ def test_a_month_is_closed_by_its_bills_and_only_when_it_is_over() -> None:
     assert world.value(month) is True
     estimated = world.one(f"select * from mart_team_chargeback_monthly where month_start_date = date '{date(2025, 11, 1)}'")
     assert estimated["is_closed"] is False
+
+
+def test_a_month_of_two_rates_is_added_day_by_day_and_says_nothing_without_one_of_them() -> None:
+    """4 EUR a day; worth 1.10 USD on the first day and 1.20 on the second: 9.20 USD. Without a first rate it is unknown."""
+    world = World()
+    world.add_device("g1", "i-1", range(48))
+    for day in range(2):
+        world.add_line("4", at=DAY + timedelta(days=day), billing_currency="EUR")
+    world.build(*DEVICE_COST_MODELS)
+    for hour in range(48):
+        world.add_ledger("g1", hour, ("unallocated", "unallocated", 60))
+    rate: dict[str, Any] = {"currency": "EUR", "reporting_currency": "USD", "landed_at": DAY}
+    world.add("stg_landing__exchange_rates", rate=1.2, valid_from=DAY + timedelta(days=1), **rate)
+    month = "select cost, cost_reporting, fully_loaded_cost_reporting, reporting_currency from mart_team_chargeback_monthly"
+    world.build(*UNIT_COST_MODELS, *ALLOCATION_MODELS)
+    assert [*world.one(month).values()] == [8, None, None, "unknown"]
+    days = "select cost_reporting, reporting_currency from mart_cost_allocation_daily order by usage_date"
+    assert [[*row.values()] for row in world.rows(days)] == [[None, "unknown"], [Decimal("4.8"), "USD"]]
+    world.add("stg_landing__exchange_rates", rate=1.1, valid_from=DAY, **rate)
+    world.build(*UNIT_COST_MODELS, *ALLOCATION_MODELS)
+    assert [*world.one(month).values()] == [8, Decimal("9.2"), Decimal("9.2"), "USD"]

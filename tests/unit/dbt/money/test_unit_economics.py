@@ -246,6 +246,25 @@ def test_without_any_telemetry_the_tables_are_there_and_empty() -> None:
     assert world.value("select count(*) from fct_inference_hourly") == 0
 
 
+def test_a_list_price_in_another_currency_is_compared_at_the_rate_of_the_day() -> None:
+    """4 $ for 1 M tokens against 5 EUR and 4.20 CHF: at 1.10 $ and none 5.50 $; a franc at 1.20 $ makes it 5.04 $."""
+    world = serving_world("4")
+    world.add_usage(job_id="j1", output_tokens=1_000_000)
+    listed: dict[str, Any] = {"model": "m", "valid_from": DAY, "landed_at": DAY}
+    world.add("stg_landing__list_prices", provider="p", currency="EUR", output_cost_per_million_tokens=Decimal(5), **listed)
+    world.add("stg_landing__list_prices", provider="q", currency="CHF", output_cost_per_million_tokens=Decimal("4.2"), **listed)
+    (row,) = economics(world)
+    assert (row["list_cost"], row["allocation_cost_reporting"], row["reporting_currency"]) == (None, None, "unknown")
+    rate: dict[str, Any] = {"reporting_currency": "USD", "valid_from": DAY, "landed_at": DAY}
+    world.add("stg_landing__exchange_rates", currency="EUR", rate=1.1, **rate)
+    (row,) = economics(world)
+    assert (row["list_cost"], row["list_currency"], row["cost_to_list_ratio"]) == (Decimal("5.5"), "EUR", pytest.approx(4 / 5.5))
+    assert (row["allocation_cost_reporting"], row["reporting_currency"]) == (4, "USD")
+    world.add("stg_landing__exchange_rates", currency="CHF", rate=1.2, **rate)
+    (row,) = economics(world)
+    assert (row["list_cost"], row["list_currency"], row["list_provider"]) == (Decimal("5.04"), "CHF", "q")
+
+
 def histogram(*buckets: tuple[float, float]) -> list[dict[str, float]]:
     return [{"le_seconds": boundary, "count": count} for boundary, count in buckets]
 

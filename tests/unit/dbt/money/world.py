@@ -97,6 +97,7 @@ UNIT_COST_MODELS = (
     "int_workload_energy_hourly",
     "int_workload_model_hours",
     "int_inference_latency_daily",
+    "int_exchange_rates",
     "int_list_prices",
     "mart_unit_economics_daily",
     "int_adapter_hours",
