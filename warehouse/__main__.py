@@ -11,6 +11,7 @@ COMMANDS = {
     "init": "warehouse.init.command:init_command",
     "build": "warehouse.build:build_command",
     "publish": "warehouse.publish:publish_command",
+    "rollback": "warehouse.rollback:rollback_command",
     "run": "warehouse.pipeline:run_command",
     "diff": "warehouse.differences.command:diff_command",
     "status": "warehouse.status:status_command",

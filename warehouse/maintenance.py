@@ -36,18 +36,24 @@ def compact_command(older_than_hours: float, delete_now: bool) -> None:
 @click.option("--processes-days", type=int, default=14, show_default=True, help="Days that processes are kept.")
 @click.option("--minutes-days", type=int, default=35, show_default=True, help="Days that minutes are kept in the build.")
 @click.option("--quarantine-days", type=int, default=90, show_default=True, help="Days that quarantined rows are kept.")
-@click.option("--publications", "kept", type=int, default=publications.VERSIONS_KEPT, show_default=True, help="Versions kept.")
-def retention_command(samples_days: int, processes_days: int, minutes_days: int, quarantine_days: int, kept: int) -> None:
+@click.option(
+    "--publications",
+    "kept",
+    type=click.IntRange(min=publications.VERSIONS_KEPT),
+    help=f"Versions kept [{publications.VERSIONS_KEPT_VARIABLE}, else {publications.VERSIONS_KEPT}].",
+)
+def retention_command(samples_days: int, processes_days: int, minutes_days: int, quarantine_days: int, kept: int | None) -> None:
     """Expire raw partitions and old publications by policy; month ends stay."""
     home = Home.from_environment().create()
     try:
+        kept = publications.versions_kept() if kept is None else kept
         with locked(home):
             expired = retention.expire(
                 home, samples_days=samples_days, processes_days=processes_days, quarantine_days=quarantine_days
             )
             minutes = expire_minutes(home, minutes_days)
             versions = publications.expire(home.published, kept)
-    except (OSError, RuntimeError, WarehouseLockedError) as error:
+    except (OSError, RuntimeError, ValueError, WarehouseLockedError) as error:
         click.echo(f"retention: {error}", err=True)
         sys.exit(1)
     for day in expired:

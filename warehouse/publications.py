@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import shutil
 import uuid
@@ -22,7 +23,9 @@ from pathlib import Path
 from warehouse.atomic import fsync
 
 DATABASE, MANIFEST, RELEASED, CURRENT = "gpu_net.duckdb", "manifest.json", "released", "current"
+#: so many versions stay at least: readers that opened one before the swap still read it, and there is something to go back to
 VERSIONS_KEPT = 3
+VERSIONS_KEPT_VARIABLE = "GPU_NET_PUBLICATIONS_KEPT"
 _VERSION = re.compile(r"v(\d{6,})")
 #: ioctl that lets two files share their blocks until one is written to (btrfs, XFS, …)
 _FICLONE = 0x40049409
@@ -86,6 +89,21 @@ def versions(published: Path) -> list[Version]:
     return sorted((Version(path) for path in folders), key=lambda version: version.number)
 
 
+def find(published: Path, name: str) -> Version | None:
+    """The version of a name (`v000012`, `v12` or `12`); None where it is not kept."""
+    digits = name.removeprefix("v")
+    number = int(digits) if digits.isdecimal() else None
+    return next((version for version in versions(published) if version.number == number), None)
+
+
+def versions_kept() -> int:
+    """How many versions stay, from the environment; ValueError for what is no such number."""
+    text = os.environ.get(VERSIONS_KEPT_VARIABLE) or str(VERSIONS_KEPT)
+    if not text.isdecimal() or int(text) < VERSIONS_KEPT:
+        raise ValueError(f"{VERSIONS_KEPT_VARIABLE}={text}: give a whole number of at least {VERSIONS_KEPT}, or none")
+    return int(text)
+
+
 def current_version(published: Path) -> Version | None:
     """The version readers see; None before the first, or where the link leads nowhere."""
     with suppress(FileNotFoundError):
@@ -147,8 +165,12 @@ def release(version: Version) -> None:
     marker.chmod(0o644)
 
 
-def expire(published: Path, keep: int = VERSIONS_KEPT) -> list[str]:
-    """Remove old versions; the names removed. The newest `keep`, the last of each month and the current one stay."""
+def expire(published: Path, keep: int | None = None) -> list[str]:
+    """Remove old versions; the names removed. The newest `keep`, the last of each month and the current one stay.
+
+    Without `keep` the environment says how many; raises ValueError where it says no number.
+    """
+    keep = versions_kept() if keep is None else keep
     every = versions(published)
     last_of_month = {datetime.fromisoformat(version.manifest.published_at).strftime("%Y-%m"): version.name for version in every}
     current = current_version(published)

@@ -31,6 +31,7 @@ from warehouse.published_tables import (
     published_tables,
     replace_buckets,
 )
+from warehouse.rollback import forget_unfinished, rollback_in_force
 from warehouse.sql import compose, literal
 from warehouse.verdict import PUBLISH, Build, Verdict, database_state, last_build, read_verdict
 
@@ -71,13 +72,17 @@ class _Wanted:
 def publish(home: Home, *, force: bool = False) -> PublishOutcome:
     """Publish the last build. `force` publishes an unchanged one again; it does not overrule the gate.
 
-    Raises WarehouseLockedError, PublishError, UnpublishableTypeError, duckdb.Error; readers keep what they have.
+    After a rollback the build that was taken back is left alone until there is a newer one, or `force`.
+    Raises WarehouseLockedError, PublishError, UnpublishableTypeError, duckdb.Error, ValueError for a setting that makes no sense;
+    readers keep what they have.
     """
+    publications.versions_kept()
     home.create()
     with locked(home):
         swept = publications.sweep(home.published)
         if swept:
             logger.warning("removed what a killed publication left: %s", ", ".join(swept))
+        forget_unfinished(home.published)
         current = publications.current_version(home.published)
         shown = current.name if current else None
         if not home.build_database.exists():
@@ -90,6 +95,13 @@ def publish(home: Home, *, force: bool = False) -> PublishOutcome:
             return PublishOutcome(HELD, shown, held)
         if current and current.manifest.build_id == build.build_id and not force:
             return PublishOutcome(UNCHANGED, shown, f"build {build.build_id} is published already, as {shown}")
+        rollback = rollback_in_force(home.published)
+        if rollback and build.build_id in rollback.builds and not force:
+            message = (
+                f"build {build.build_id} was rolled back from {rollback.from_version} to {shown} on {rollback.at[:16]} UTC and "
+                "is not published again: correct what was wrong and build again, or publish it all the same with --force"
+            )
+            return PublishOutcome(UNCHANGED, shown, message)
         return _publish(home, build, verdict, current, force=force)
 
 
@@ -258,7 +270,7 @@ def publish_command(force: bool) -> None:
     home = Home.from_environment()
     try:
         outcome = publish(home, force=force)
-    except (WarehouseLockedError, PublishError, UnpublishableTypeError, duckdb.Error, OSError) as error:
+    except (WarehouseLockedError, PublishError, UnpublishableTypeError, duckdb.Error, OSError, ValueError) as error:
         click.echo(f"publish failed, readers keep what they have: {error}", err=True)
         sys.exit(1)
     if outcome.status == HELD:

@@ -22,6 +22,7 @@ from warehouse.digest.words import clean
 from warehouse.home import Home
 from warehouse.landing_shape import TABLES
 from warehouse.outcomes import LandedTable, landed_tables
+from warehouse.rollback import rollback_in_force, withdrawn_versions
 from warehouse.verdict import last_build, read_verdict
 
 #: of what a source's error or a check says, so much fits the screen
@@ -53,6 +54,38 @@ class Step:
     state: str
     at: datetime | None
     remedy: str = ""
+
+
+@dataclass(frozen=True)
+class PublishedVersion:
+    """A published version that is kept. `state` is `current`, `rolled back`, or empty; `bytes` is the size of its folder."""
+
+    publication_id: str
+    build_id: str
+    published_at: datetime
+    data_through_at: datetime | None
+    bytes: int
+    state: str
+
+
+def read_versions(home: Home) -> list[PublishedVersion]:
+    """The versions kept, the newest first."""
+    if not home.published.exists():
+        return []
+    current, withdrawn = publications.current_version(home.published), withdrawn_versions(home.published)
+    rows = []
+    for version in reversed(publications.versions(home.published)):
+        try:
+            manifest = version.manifest
+        except (OSError, ValueError, KeyError, TypeError):
+            # expired since the folder was listed, or no manifest of ours: `rollback` says what is wrong with it
+            continue
+        through = datetime.fromisoformat(manifest.data_through_at) if manifest.data_through_at else None
+        state = "current" if current and version == current else "rolled back" if version.name in withdrawn else ""
+        size = sum(path.stat().st_size for path in version.path.rglob("*") if path.is_file())
+        published_at = datetime.fromisoformat(manifest.published_at)
+        rows.append(PublishedVersion(version.name, manifest.build_id, published_at, through, size, state))
+    return rows
 
 
 def read_sources(landed: Iterable[LandedTable]) -> list[Source]:
@@ -114,8 +147,12 @@ def read_steps(home: Home) -> Iterator[Step]:
         with connect(home.published_database, read_only=True) as connection:
             row = connection.execute("select publication_id, build_id, published_at from publication").fetchone()
         assert row is not None
-        is_behind = build is not None and row[1] != build.build_id
-        yield Step("publication", f"{row[0]} of build {row[1]}", row[2], "python -m warehouse publish" if is_behind else "")
+        rollback = rollback_in_force(home.published)
+        is_rolled_back = rollback is not None and build is not None and build.build_id in rollback.builds
+        is_behind = build is not None and row[1] != build.build_id and not is_rolled_back
+        since = f", rolled back from {rollback.from_version}" if rollback else ""
+        remedy = "python -m warehouse publish" if is_behind else ""
+        yield Step("publication", f"{row[0]} of build {row[1]}{since}", row[2], remedy)
     yield from _digest_step(home)
 
 
@@ -151,7 +188,7 @@ def status_command(as_json: bool) -> None:
     home = Home.from_environment()
     now = datetime.now(UTC).replace(tzinfo=None)
     landed = landed_tables(home.raw)
-    sources, steps = read_sources(landed), list(read_steps(home))
+    sources, steps, versions = read_sources(landed), list(read_steps(home)), read_versions(home)
     unsent = [Advice(step.state, step.remedy) for step in steps if step.step == "digest" and step.remedy]
     advice = [*advise(home, landed, now), *unsent]
     if as_json:
@@ -159,12 +196,14 @@ def status_command(as_json: bool) -> None:
             "home": str(home.root),
             "sources": [asdict(row) for row in sources],
             "steps": [asdict(row) for row in steps],
+            "versions": [asdict(row) for row in versions],
             "next": [asdict(row) for row in advice],
         }
         click.echo(json.dumps(record, default=lambda value: f"{value.isoformat()}Z", indent=2, ensure_ascii=False))
         return
     console = Console(width=max(100, Console().width))
     _print(console, home, sources, steps, now)
+    _print_versions(console, versions, now)
     click.echo("Next:" if advice else "Nothing to do: what is landed is built and published.")
     for number, item in enumerate(advice, start=1):
         click.echo(f"{number}. {clean(item.what, LONGEST)}\n   → {clean(item.do, LONGEST)}")
@@ -184,3 +223,14 @@ def _print(console: Console, home: Home, sources: list[Source], steps: list[Step
     for step in steps:
         pipeline.add_row(step.step, escape(clean(step.state, LONGEST)), age(step.at, now))
     console.print(pipeline)
+
+
+def _print_versions(console: Console, versions: list[PublishedVersion], now: datetime) -> None:
+    columns = ("version", "of build", "published", "data through (UTC)", "MiB", "")
+    kept = Table(*columns, title="Published versions kept", box=SIMPLE_HEAD)
+    for row in versions:
+        through = f"{row.data_through_at:%Y-%m-%d %H:%M}" if row.data_through_at else "–"
+        size = f"{row.bytes / 2**20:,.1f}"
+        kept.add_row(row.publication_id, row.build_id, f"{age(row.published_at, now)} ago", through, size, row.state)
+    if versions:
+        console.print(kept)

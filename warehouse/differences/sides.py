@@ -17,6 +17,7 @@ from warehouse.differences.records import VersionRecord
 from warehouse.home import Home
 from warehouse.publications import Contents, Manifest, Version
 from warehouse.published_tables import NO_DAY, WHOLE, PublishedTable, contents_of, published_tables
+from warehouse.rollback import withdrawn_versions
 from warehouse.sql import Sql, compose, identifier, literal
 
 
@@ -32,10 +33,9 @@ def find_file(home: Home, name: str) -> Path:
     if path.is_file():
         return path.resolve()
     every = publications.versions(home.published) if home.published.exists() else []
-    number = int(name.removeprefix("v")) if name.removeprefix("v").isdigit() else None
-    for version in every:
-        if version.number == number:
-            return version.database
+    version = publications.find(home.published, name) if every else None
+    if version:
+        return version.database
     current = publications.current_version(home.published) if every else None
     if name == publications.CURRENT and current:
         return current.database
@@ -44,12 +44,16 @@ def find_file(home: Home, name: str) -> Path:
 
 
 def previous_and_current(home: Home) -> tuple[Version, Version]:
-    """The version readers see and the newest one older than it; raises NoVersionError where there are not two."""
+    """The version readers see and the one they saw before it; raises NoVersionError where there are not two.
+
+    A version that was rolled back is none that they saw before.
+    """
     every = publications.versions(home.published) if home.published.exists() else []
     current = publications.current_version(home.published) if every else None
     if current is None:
         raise NoVersionError("nothing is published yet: run `python -m warehouse run`")
-    older = [version for version in every if version.number < current.number]
+    withdrawn = withdrawn_versions(home.published)
+    older = [version for version in every if version.number < current.number and version.name not in withdrawn]
     if not older:
         raise NoVersionError(f"{current.name} is the only version kept, there is none before it to compare with")
     return older[-1], current
