@@ -2,6 +2,7 @@
 
 published/current → v000123/        the link, relative, so that a copied or mounted folder still works
 published/v000123/gpu_net.duckdb    what readers open
+published/v000123/report.html       the page about it; published/report.html leads to the current version's
 published/v000123/manifest.json     which build it shows, and per table and day the count and hash of its rows
 published/v000123/released          it was shown to readers; a version without it was left by a killed publication
 """
@@ -23,6 +24,7 @@ from pathlib import Path
 from warehouse.atomic import fsync
 
 DATABASE, MANIFEST, RELEASED, CURRENT = "gpu_net.duckdb", "manifest.json", "released", "current"
+REPORT = "report.html"
 #: so many versions stay at least: readers that opened one before the swap still read it, and there is something to go back to
 VERSIONS_KEPT = 3
 VERSIONS_KEPT_VARIABLE = "GPU_NET_PUBLICATIONS_KEPT"
@@ -156,13 +158,22 @@ def seal(folder: Path, name: str) -> Version:
 def release(version: Version) -> None:
     """Point `current` at the version, in one step: readers that open the file get the old version or this one."""
     published = version.path.parent
-    link = published / f".tmp-{uuid.uuid4().hex}"
-    link.symlink_to(version.name, target_is_directory=True)
-    link.replace(published / CURRENT)
+    _link(published / CURRENT, version.name)
+    # leads through `current`, so that it is made once and never lags behind
+    report = published / REPORT
+    if not report.is_symlink():
+        _link(report, f"{CURRENT}/{REPORT}")
     fsync(published)
     marker = version.path / RELEASED
     marker.touch()
     marker.chmod(0o644)
+
+
+def _link(path: Path, target: str) -> None:
+    """A relative link in one step, in place of what was there."""
+    link = path.with_name(f".tmp-{uuid.uuid4().hex}")
+    link.symlink_to(target)
+    link.replace(path)
 
 
 def expire(published: Path, keep: int | None = None) -> list[str]:

@@ -31,6 +31,7 @@ from warehouse.published_tables import (
     published_tables,
     replace_buckets,
 )
+from warehouse.report.write import try_to_write_report
 from warehouse.rollback import forget_unfinished, rollback_in_force
 from warehouse.sql import compose, literal
 from warehouse.verdict import PUBLISH, Build, Verdict, database_state, last_build, read_verdict
@@ -200,6 +201,7 @@ def _make(home: Home, build: Build, verdict: Verdict, wanted: _Wanted, base: Ver
             write_comments(connection, "target")
             connection.execute("checkpoint target")
         _verify(file, wanted)
+        try_to_write_report(file)
         manifest.write(folder)
         return publications.seal(folder, manifest.publication_id)
 
@@ -279,3 +281,4 @@ def publish_command(force: bool) -> None:
         sys.exit(3)
     click.echo(f"{outcome.status}: {outcome.message}")
     click.echo(str(home.published_database))
+    click.echo(str(home.published / publications.REPORT))

@@ -96,6 +96,7 @@ def test_readers_see_one_whole_version_whenever_publishing_is_killed(home: Path,
     assert shown_build(place) == f"build-{CRASHES + 2:03d}"
     assert {path.name for path in place.published.iterdir()} == {
         "current",
+        "report.html",
         *(version.name for version in versions(place.published)),
     }
     assert killed >= CRASHES // 3, "the kills came too late to try anything"

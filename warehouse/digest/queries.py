@@ -28,6 +28,8 @@ from warehouse.digest.figures import (
 )
 from warehouse.digest.words import NOBODY, clean
 from warehouse.first_screen import Amount
+from warehouse.relations import ECONOMICS, LEDGER, WATERFALL
+from warehouse.sql import compose
 
 #: a change of less than this share of the day's hours, and of its money, is none that anyone would read about
 LEAST_SHARE = 0.002
@@ -95,13 +97,13 @@ class Scope:
     def ghosts(self, steps: Iterable[Step]) -> list[Ghost]:
         """Ghost time by workload, state and reason; the ledger tells reasons, the unused commitment is a step alone."""
         rows = self._rows(
-            """select ledger.workload_id, ledger.cluster, coalesce(workload, workload_id), coalesce(team, 'unknown'),
-                state, label, state_reason, currency, cost is null, sum(gpu_hours), sum(cost)
-            from fct_gpu_ledger_hourly as ledger
-            left join dim_workloads using (workload_id)
-            inner join dim_states using (state)
-            where usage_date = $day and dim_states.is_ghost and ($team is null or coalesce(team, 'unknown') = $team)
-            group by all order by all"""
+            compose(
+                """select workload_id, cluster, workload, team, state, label, state_reason, currency, cost is null,
+                    sum(gpu_hours), sum(cost)
+                from {ledger} where usage_date = $day and is_ghost and ($team is null or team = $team)
+                group by all order by all""",
+                ledger=LEDGER,
+            )
         )
         amounts: dict[tuple[Any, ...], Amount] = defaultdict(Amount)
         for *key, currency, _, gpu_hours, cost in rows:
@@ -121,10 +123,13 @@ class Scope:
     def cost_sources(self, steps: Iterable[Step]) -> list[tuple[str, Amount]]:
         """Time and money by where the price comes from; the rows add up to the waterfall's first."""
         rows = self._rows(
-            """select case when cost is null then 'unpriced' else cost_source end as source, currency, sum(gpu_hours), sum(cost)
-            from fct_gpu_ledger_hourly left join dim_workloads using (workload_id)
-            where usage_date = $day and ($team is null or coalesce(team, 'unknown') = $team)
-            group by all order by all"""
+            compose(
+                """select case when cost is null then 'unpriced' else cost_source end as source, currency,
+                    sum(gpu_hours), sum(cost)
+                from {ledger} where usage_date = $day and ($team is null or team = $team)
+                group by all order by all""",
+                ledger=LEDGER,
+            )
         )
         amounts: dict[str, Amount] = defaultdict(Amount)
         for source, currency, gpu_hours, cost in rows:
@@ -137,20 +142,21 @@ class Scope:
 
     def unit_costs(self) -> list[UnitCost]:
         rows = self._rows(
-            """with economics as (
-                select mart.*, coalesce(dim_workloads.workload, workload_id) as workload
-                from mart_unit_economics_daily as mart left join dim_workloads using (workload_id)
-                where usage_date in ($day, $before) and ($team is null or coalesce(team, 'unknown') = $team)
+            compose(
+                """with economics as (
+                    from {economics} where usage_date in ($day, $before) and ($team is null or team = $team)
+                )
+                select today.cluster, today.workload, today.model, today.currency, coalesce(today.tokens_all, 0),
+                    coalesce(today.request_count, 0), today.cost_per_million_tokens, today.cost_per_thousand_requests,
+                    before.cost_per_million_tokens, before.cost_per_thousand_requests, today.null_reason,
+                    today.list_cost_per_million_tokens, today.list_cost_per_thousand_requests, today.list_model,
+                    today.list_provider, today.cost_to_list_ratio
+                from economics as today
+                left join (from economics where usage_date = $before) as before using (workload_id, model, currency)
+                where today.usage_date = $day
+                order by today.tokens_all desc nulls last, today.request_count desc nulls last, workload_id, model, currency""",
+                economics=ECONOMICS,
             )
-            select today.cluster, today.workload, today.model, today.currency, coalesce(today.tokens_all, 0),
-                coalesce(today.request_count, 0), today.cost_per_million_tokens, today.cost_per_thousand_requests,
-                before.cost_per_million_tokens, before.cost_per_thousand_requests, today.null_reason,
-                today.list_cost_per_million_tokens, today.list_cost_per_thousand_requests, today.list_model,
-                today.list_provider, today.cost_to_list_ratio
-            from economics as today
-            left join (from economics where usage_date = $before) as before using (workload_id, model, currency)
-            where today.usage_date = $day
-            order by today.tokens_all desc nulls last, today.request_count desc nulls last, workload_id, model, currency"""
         )
         return [UnitCost(*row) for row in rows]
 
@@ -159,13 +165,13 @@ class Scope:
         if not self._rows("select 1 from mart_ghost_capacity_daily where usage_date = $before limit 1"):
             return []
         rows = self._rows(
-            """select mart.workload_id, mart.cluster, coalesce(workload, mart.workload_id), mart.team, state, label,
-                mart.is_ghost, usage_date = $day as is_today, currency, cost is null, sum(gpu_hours), sum(cost)
-            from mart_ghost_capacity_daily as mart
-            left join dim_workloads using (workload_id)
-            inner join dim_states using (state)
-            where usage_date in ($day, $before) and ($team is null or mart.team = $team)
-            group by all order by all"""
+            compose(
+                """select workload_id, cluster, workload, team, state, label, is_ghost, usage_date = $day as is_today,
+                    currency, cost is null, sum(gpu_hours), sum(cost)
+                from {waterfall} where usage_date in ($day, $before) and ($team is null or team = $team)
+                group by all order by all""",
+                waterfall=WATERFALL,
+            )
         )
         amounts: dict[tuple[Any, ...], tuple[Amount, Amount]] = defaultdict(lambda: (Amount(), Amount()))
         for *key, is_today, currency, _, gpu_hours, cost in rows:

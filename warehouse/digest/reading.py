@@ -53,35 +53,42 @@ def read(home: Home, edition: Edition, usage_date: date | None = None) -> Figure
             raise HeldFromTheStartError(f"nothing was ever published: the gate holds build {hold.build_id}: {hold.failures[0]}")
         raise NothingPublishedError("nothing is published yet: land a source, then `python -m warehouse run`")
     with connect(home.published_database, read_only=True) as connection:
-        publication = _publication(connection)
-        day = usage_date or _last_whole_day(connection, publication)
-        if edition.team is not None:
-            _check_team(connection, edition.team)
-        scope = Scope(connection, edition.team, day)
-        steps = scope.steps()
-        ghosts = scope.ghosts(steps)
-        by_money = _is_ranked_by_money([step.amount for step in steps])
-        ghosts.sort(key=lambda ghost: _size(ghost.amount, by_money), reverse=True)
-        unit_costs = scope.unit_costs()
-        sources = scope.sources()
-        return Figures(
-            edition=edition,
-            usage_date=day,
-            publication=publication,
-            hold=hold if hold and hold.build_id != publication.build_id else None,
-            days=scope.days(),
-            steps=steps,
-            cost_sources=scope.cost_sources(steps),
-            ghosts=ghosts[:MOST_GHOSTS],
-            ghosts_in_all=len(ghosts),
-            unit_costs=unit_costs[:MOST_MODELS],
-            unit_costs_in_all=len(unit_costs),
-            moves=_largest(scope.moves(add(step.amount for step in steps)), by_money),
-            sources=sources[:MOST_SOURCES],
-            sources_in_all=len(sources),
-            warnings=scope.warnings(),
-            is_ranked_by_money=by_money,
-        )
+        return read_published(connection, edition, usage_date, hold)
+
+
+def read_published(
+    connection: duckdb.DuckDBPyConnection, edition: Edition, usage_date: date | None = None, hold: Hold | None = None
+) -> Figures:
+    """The figures of an open published database; see `read`."""
+    publication = read_publication(connection)
+    day = usage_date or _last_whole_day(connection, publication)
+    if edition.team is not None:
+        _check_team(connection, edition.team)
+    scope = Scope(connection, edition.team, day)
+    steps = scope.steps()
+    ghosts = scope.ghosts(steps)
+    by_money = _is_ranked_by_money([step.amount for step in steps])
+    ghosts.sort(key=lambda ghost: _size(ghost.amount, by_money), reverse=True)
+    unit_costs = scope.unit_costs()
+    sources = scope.sources()
+    return Figures(
+        edition=edition,
+        usage_date=day,
+        publication=publication,
+        hold=hold if hold and hold.build_id != publication.build_id else None,
+        days=scope.days(),
+        steps=steps,
+        cost_sources=scope.cost_sources(steps),
+        ghosts=ghosts[:MOST_GHOSTS],
+        ghosts_in_all=len(ghosts),
+        unit_costs=unit_costs[:MOST_MODELS],
+        unit_costs_in_all=len(unit_costs),
+        moves=_largest(scope.moves(add(step.amount for step in steps)), by_money),
+        sources=sources[:MOST_SOURCES],
+        sources_in_all=len(sources),
+        warnings=scope.warnings(),
+        is_ranked_by_money=by_money,
+    )
 
 
 def read_hold(home: Home) -> Hold | None:
@@ -96,7 +103,8 @@ def read_hold(home: Home) -> Hold | None:
     return Hold(verdict.build_id, verdict.checked_at, shown or ["the verdict names no check; run `python -m expectations` again"])
 
 
-def _publication(connection: duckdb.DuckDBPyConnection) -> Publication:
+def read_publication(connection: duckdb.DuckDBPyConnection) -> Publication:
+    """Which version an open published database is."""
     row = connection.execute(
         "select publication_id, build_id, published_at, data_through_at, checks_passed from publication"
     ).fetchone()

@@ -226,12 +226,15 @@ select
 from fct_gpu_ledger_hourly group by all;
 
 create table mart_unit_economics_daily (
-    usage_date date, workload_id varchar, model varchar, currency varchar, request_count bigint, failed_request_count bigint,
-    prompt_tokens bigint, cached_prompt_tokens bigint, output_tokens bigint, held_gpu_hours double, priced_gpu_hours double,
+    usage_date date, workload_id varchar, model varchar, currency varchar, cluster varchar, request_count bigint,
+    failed_request_count bigint, prompt_tokens bigint, cached_prompt_tokens bigint, output_tokens bigint, tokens_all bigint,
+    held_gpu_hours double, priced_gpu_hours double,
     allocation_cost decimal(18, 6), usage_cost decimal(18, 6), fully_loaded_cost decimal(18, 6), cost_per_million_tokens double,
     cost_per_million_input_tokens double, cost_per_million_output_tokens double, cost_per_request double,
     cost_per_thousand_requests double, tokens_per_gpu_hour double, requests_per_gpu_hour double, latency_p50_seconds double,
-    latency_p95_seconds double, latency_p99_seconds double, token_cost_method varchar, null_reason varchar);
+    latency_p95_seconds double, latency_p99_seconds double, list_model varchar, list_provider varchar,
+    list_cost_per_million_tokens double, list_cost_per_thousand_requests double, cost_to_list_ratio double,
+    token_cost_method varchar, null_reason varchar);
 
 create table mart_cost_reconciliation_daily as
 select

@@ -241,7 +241,7 @@ def test_what_killed_publications_left_is_swept(built: Home) -> None:
     (built.published / ".tmp-link").symlink_to("v000009")
     (built.published / "v000002").mkdir()  # whole, but the link was never set
     build_and_publish(built, MAKE_NIGHT_IDLE.format(n=1), number=2)
-    assert sorted(path.name for path in built.published.iterdir()) == ["current", "v000001", "v000002"]
+    assert sorted(path.name for path in built.published.iterdir()) == ["current", "report.html", "v000001", "v000002"]
     assert published(built, "select publication_id, build_id from publication") == [("v000002", "build-002")]
 
 

@@ -1,0 +1,61 @@
+"""How finely a page of at most 3 MB can show a fleet: each part has a number of cells that it may fill.
+
+Measured in `tests/unit/warehouse/report/test_sizes.py` on a made-up fleet of 1,000 GPUs and a year; the charting library takes
+1.1 MB of the 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+
+#: workloads are shown by day for at least this long, and before it by week where the fleet is large
+DAYS_BY_DAY = 35
+#: cells of workload × state × reason × time × currency: about 12 bytes each in the page
+MOST_HOLDER_CELLS = 60_000
+#: where these are too few for every workload, so many are for those with names
+MOST_NAMED_CELLS = 40_000
+#: cells of the map; the browser draws each of them
+MOST_MAP_CELLS = 20_000
+MAP_HOURS, MAP_DAYS = 7 * 24, 92
+#: rows of unit costs, and of coverage; older days go first
+MOST_ECONOMICS_ROWS = 20_000
+MOST_COVERAGE_ROWS = 15_000
+
+
+def cut_into_buckets(first: date, last: date, by_week: bool) -> list[tuple[date, date]]:
+    """Stretches of days, both ends included, that cover `first` to `last`: days, or weeks (from Monday) and at the end days."""
+    days_from = max(first, last - timedelta(days=DAYS_BY_DAY - 1)) if by_week else first
+    # a week is whole or it is days
+    days_from -= timedelta(days=days_from.weekday()) if by_week and days_from > first else timedelta(0)
+    buckets = []
+    day = first
+    while day <= last:
+        end = min(day + timedelta(days=6 - day.weekday()), days_from - timedelta(days=1)) if day < days_from else day
+        buckets.append((day, end))
+        day = end + timedelta(days=1)
+    return buckets
+
+
+def choose_largest(holders: Iterable[tuple[str, int, float]], most: int) -> set[str]:
+    """The holders to name: the largest by hours, as long as they have `most` cells among them. (Holder, cells, hours) each."""
+    chosen: set[str] = set()
+    used = 0
+    for holder, cells, _ in sorted(holders, key=lambda one: (-one[2], one[0])):
+        used += cells
+        if used > most:
+            break
+        chosen.add(holder)
+    return chosen
+
+
+def first_that_fits(rows_by_day: Sequence[tuple[date, int]], most: int) -> date | None:
+    """The earliest day from which all rows to the end are at most `most`; None where there are none. Newest day always fits."""
+    kept = None
+    used = 0
+    for day, rows in sorted(rows_by_day, reverse=True):
+        used += rows
+        if kept is not None and used > most:
+            break
+        kept = day
+    return kept
