@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ WRITER_POOL = "warehouse_writer"
 #: the closed set of tags
 TAGS = frozenset(
     {
-        *(f"layer:{layer}" for layer in ("landing", "warehouse", "digest")),
+        *(f"layer:{layer}" for layer in ("landing", "warehouse", "digest", "copy")),
         *(f"source:{source}" for source in ("slurm", "kubernetes", "dcgm", "prometheus", "inference", "incoming", "all")),
         *(f"impact:tier_{tier}" for tier in (1, 2, 3)),
     }
@@ -77,11 +77,13 @@ DEFAULT_ARGS: dict[str, Any] = {
 LANDED, SOURCE_FAILED, HELD, QUARANTINED = 0, 1, 3, 4
 
 
-def run_command(*arguments: str, accept: Sequence[int] = (0,), final: Sequence[int] = ()) -> int:
+def run_command(
+    *arguments: str, accept: Sequence[int] = (0,), final: Sequence[int] = (), secrets: Mapping[str, str] | None = None
+) -> int:
     """Run `python -m ARGUMENTS`, its lines into the task's log as they come; return its exit code.
 
     An exit code that is not in `accept` raises with the last lines; one in `final` lets the task not be tried again.
-    If the task is ended, so is the command.
+    If the task is ended, so is the command. `secrets` are environment variables for it alone, and are not logged.
     """
     log.info("python -m %s", " ".join(arguments))
     last_lines: deque[str] = deque(maxlen=20)
@@ -89,7 +91,7 @@ def run_command(*arguments: str, accept: Sequence[int] = (0,), final: Sequence[i
         [sys.executable, "-m", *arguments],
         cwd=PROJECT_ROOT,
         # verbose: what dbt did with each model belongs into the log
-        env={**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "GPU_NET_VERBOSE": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "GPU_NET_VERBOSE": "1", **(secrets or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -20,6 +20,7 @@ COMMANDS = {
     "list-prices": "warehouse.list_prices:list_prices_command",
     "compact": "warehouse.maintenance:compact_command",
     "retention": "warehouse.maintenance:retention_command",
+    "export-postgres": "warehouse.postgres.command:export_postgres_command",
 }
 
 

@@ -49,7 +49,9 @@ def test_the_timetable_lists_every_dag_at_its_minute(dag: Any) -> None:
     assert row, f"dags/README.md has no row for {dag.dag_id}"
     expression = getattr(_clock(dag), "expression", None)
     if expression is None:
-        assert row.group(1).startswith("by hand")
+        assets = [asset.name for asset in getattr(getattr(dag.timetable, "asset_condition", None), "objects", [])]
+        assert re.findall(r"^when `(\w+)` is renewed$", row.group(1)) == assets
+        assert assets or row.group(1).startswith("by hand")
     else:
         minute, *rest = expression.split()
         assert rest == ["*"] * 4, "the timetable knows no rhythm of days: say the new one there and here"
@@ -139,3 +141,19 @@ def test_a_held_verdict_fails_publish_for_good_and_names_the_failed_check(dag_ba
         dag_bag.dags["build_warehouse"].get_task("publish").python_callable()
     assert "exit code 3" in str(held.value)
     assert not Home.from_environment().published_database.exists()
+
+
+def test_the_copy_does_nothing_without_its_connection_and_hands_it_on_unlogged(
+    dag_bag: Any, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    import gpu_net_steps
+    from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+    copy = dag_bag.dags["copy_to_postgres"].get_task("copy").python_callable
+    with pytest.raises(AirflowSkipException, match="no connection gpu_net_postgres"):
+        copy()
+    monkeypatch.setenv("AIRFLOW_CONN_GPU_NET_POSTGRES", "postgres://someone:s3cret@127.0.0.1:1/gpu?connect_timeout=1")
+    with caplog.at_level("INFO", logger=gpu_net_steps.log.name), pytest.raises(AirflowException, match="nothing is published"):
+        copy()
+    assert "python -m warehouse export-postgres" in caplog.text
+    assert "s3cret" not in caplog.text

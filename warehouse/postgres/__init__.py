@@ -1,0 +1,1 @@
+"""A copy of the published tables in PostgreSQL, for clients that cannot open a DuckDB file (Metabase, Grafana)."""
