@@ -19,6 +19,7 @@ from tests.unit.expectations.fake_build import allow, make_build
 from warehouse import publish
 from warehouse.home import Home
 from warehouse.postgres.command import export_postgres_command
+from warehouse.sql import compose
 
 postgresql = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="adbc-driver-postgresql is not installed")
 
@@ -105,6 +106,11 @@ def test_the_copy_has_the_rows_types_keys_and_comments_of_the_published_file(pub
         where constraint_schema = 'gpu_net' and table_name = 'mart_gpu_net_daily'""",
     )
     assert key == [("usage_date,cluster,gpu_model,currency",)]
+    said = ask(
+        url, "select obj_description('gpu_net.mart_gpu_net_daily'::regclass), col_description('gpu_net.dim_gpus'::regclass, 1)"
+    )
+    assert said[0][0]
+    assert said[0][1] == "What it means."
     said = ask(url, "select obj_description('gpu_net.copied_tables'::regclass)")
     assert said == [("Which version each table is of. One row per table that GPU Net copied.",)]
     assert len(ask(url, "select 1 from gpu_net.copied_tables where publication_id = 'v000001'")) == len(names)
@@ -282,7 +288,7 @@ def test_a_copy_that_is_killed_changes_nothing_and_the_next_one_heals(published:
     def die(source: Any, target: Any, schema: str, table: Any) -> int:
         if len(sent) == 8:
             # the server loses its client, as when the process is killed
-            ((number,),) = copying._fetch(target, "select pg_backend_pid()")
+            ((number,),) = copying._fetch(target, compose("select pg_backend_pid()"))
             ask(url, f"select pg_terminate_backend({number})")
             time.sleep(0.2)
         sent.append(table.name)

@@ -22,10 +22,27 @@ from adbc_driver_manager import dbapi as adbc
 from adbc_driver_postgresql import dbapi as postgresql
 
 from warehouse.database import connect
-from warehouse.postgres.shape import CopiedTable, literal, quoted, read_tables
+from warehouse.postgres.shape import CopiedTable, read_tables
+from warehouse.sql import Sql, compose, identifier, identifiers, joined, literal, type_name
 
 #: what was copied, when, of which version; a table that is listed here is ours to change and drop
 COPIED = "copied_tables"
+_COPIED = """create table {place} (
+    table_name text primary key, row_count bigint, publication_id text, published_at timestamp, copied_at timestamp)"""
+_COPIED_MEANS = "Which version each table is of. One row per table that GPU Net copied."
+#: what a schema has, from PostgreSQL's catalogue
+_TABLES = """(
+    select pg_class.oid, cast(relname as text) as relname, obj_description(pg_class.oid, 'pg_class') as comment
+    from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+    where nspname = {schema} and relkind in ('r', 'p', 'v', 'm', 'f')) as named"""
+_COLUMNS = """select relname, cast(attname as text), format_type(atttypid, atttypmod), col_description(attrelid, attnum)
+    from pg_attribute join {named} on attrelid = named.oid
+    where attnum > 0 and not attisdropped order by attrelid, attnum"""
+_KEYS = """select relname, cast(conname as text), cast(attname as text)
+    from pg_constraint join {named} on conrelid = named.oid
+    cross join unnest(conkey) with ordinality as parts (number, place)
+    join pg_attribute on attrelid = conrelid and attnum = number
+    where contype = 'p' order by conrelid, place"""
 BATCH_ROWS = 100_000
 LOCK_MILLISECONDS = 500
 LOCK_PATIENCE_SECONDS = 120.0
@@ -84,7 +101,10 @@ def _rows_of_same(
     """The rows of the copy where it is this version's already, these tables, else None."""
     if COPIED not in _there(target, schema):
         return None
-    listed = _fetch(target, f"select table_name, row_count, publication_id, published_at from {_place(schema, COPIED)}")
+    listed = _fetch(
+        target,
+        compose("select table_name, row_count, publication_id, published_at from {place}", place=identifier(schema, COPIED)),
+    )
     same = {str(name): int(rows) for name, rows, known, at in listed if (known, at) == (publication_id, published_at)}
     return sum(same.values()) if len(same) == len(listed) and same.keys() == {table.name for table in tables} else None
 
@@ -103,13 +123,15 @@ def _replace(
     for table in tables:
         rows = _send(source, target, schema, table)
         _comment(target, schema, table, there.get(table.name))
-        values = ", ".join(map(literal, (table.name, str(rows), publication_id, str(published_at), str(copied_at))))
-        _run(target, f"insert into {_place(schema, COPIED)} values ({values})")
+        row: list[str | int | datetime] = [table.name, rows, publication_id, published_at, copied_at]
+        values = joined(", ", map(literal, row))
+        _run(target, compose("insert into {place} values ({values})", place=identifier(schema, COPIED), values=values))
         total += rows
     for table in tables:
         old = there.get(table.name)
         if table.key and (old is None or old.key != table.key):
-            _run(target, f"alter table {_place(schema, table.name)} add primary key ({', '.join(map(quoted, table.key))})")
+            place, key = identifier(schema, table.name), identifiers(table.key)
+            _run(target, compose("alter table {place} add primary key ({key})", place=place, key=key))
     target.commit()
     return total
 
@@ -119,7 +141,8 @@ def _prepare(target: adbc.Connection, schema: str, tables: Sequence[CopiedTable]
     deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
     while True:
         try:
-            if not _fetch(target, f"select pg_try_advisory_xact_lock(hashtext({literal('gpu_net copy ' + schema)}))")[0][0]:
+            turn = compose("select pg_try_advisory_xact_lock(hashtext({name}))", name=literal(f"gpu_net copy {schema}"))
+            if not _fetch(target, turn)[0][0]:
                 raise CopyError(f"another copy to schema {schema} is at work: wait until it has ended, then run this again")
             there = _there(target, schema)
             _shape(target, schema, tables, there)
@@ -137,50 +160,57 @@ def _prepare(target: adbc.Connection, schema: str, tables: Sequence[CopiedTable]
 
 
 def _shape(target: adbc.Connection, schema: str, tables: Sequence[CopiedTable], there: Mapping[str, _There]) -> None:
-    if not _fetch(target, f"select 1 from pg_namespace where nspname = {literal(schema)}"):
-        _run(target, f"create schema {quoted(schema)}")
-    place = _place(schema, COPIED)
+    if not _fetch(target, compose("select 1 from pg_namespace where nspname = {schema}", schema=literal(schema))):
+        _run(target, compose("create schema {schema}", schema=identifier(schema)))
+    copied = identifier(schema, COPIED)
     if COPIED not in there:
-        _run(
-            target,
-            f"create table {place} (table_name text primary key, row_count bigint, publication_id text, published_at timestamp, "
-            "copied_at timestamp)",
-        )
-        _run(target, f"comment on table {place} is 'Which version each table is of. One row per table that GPU Net copied.'")
-    ours = {str(name) for (name,) in _fetch(target, f"select table_name from {place}")} & there.keys()
+        _run(target, compose(_COPIED, place=copied))
+        _run(target, compose("comment on table {place} is {text}", place=copied, text=literal(_COPIED_MEANS)))
+    ours = {str(name) for (name,) in _fetch(target, compose("select table_name from {place}", place=copied))} & there.keys()
     foreign = sorted({table.name for table in tables} & there.keys() - ours)
     if foreign:
         raise CopyError(f"schema {schema} has tables that GPU Net did not make: {', '.join(foreign)}; name another --schema")
-    _run(target, f"delete from {place}")
+    _run(target, compose("delete from {place}", place=copied))
     gone = sorted(ours - {table.name for table in tables})
     changed = {table.name: found for table in tables if table.name in ours and (found := _changes(table, there[table.name]))}
     if gone or changed:
-        _run(target, f"set local lock_timeout = {LOCK_MILLISECONDS}")
-        _run(target, f"lock table {', '.join(_place(schema, name) for name in (*gone, *changed))} in access exclusive mode")
-        _run(target, "set local lock_timeout = 0")
+        _run(target, compose("set local lock_timeout = {most}", most=literal(LOCK_MILLISECONDS)))
+        places = joined(", ", (identifier(schema, name) for name in (*gone, *changed)))
+        _run(target, compose("lock table {places} in access exclusive mode", places=places))
+        _run(target, compose("set local lock_timeout = 0"))
     for name in gone:
-        _run(target, f"drop table {_place(schema, name)}")
+        _run(target, compose("drop table {place}", place=identifier(schema, name)))
     for table in tables:
+        place = identifier(schema, table.name)
         if table.name not in there:
-            columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in table.columns.items())
-            _run(target, f"create table {_place(schema, table.name)} ({columns})")
+            columns = joined(
+                ", ",
+                (compose("{name} {kind}", name=identifier(name), kind=type_name(kind)) for name, kind in table.columns.items()),
+            )
+            _run(target, compose("create table {place} ({columns})", place=place, columns=columns))
             continue
-        _run(target, f"delete from {_place(schema, table.name)}")
+        _run(target, compose("delete from {place}", place=place))
         if table.name in changed:
-            _run(target, f"alter table {_place(schema, table.name)} {', '.join(changed[table.name])}")
+            changes = joined(", ", changed[table.name])
+            _run(target, compose("alter table {place} {changes}", place=place, changes=changes))
 
 
-def _changes(table: CopiedTable, there: _There) -> list[str]:
+def _changes(table: CopiedTable, there: _There) -> list[Sql]:
     """What `alter table` must do to the emptied table."""
-    changes = [f"drop constraint {quoted(there.key_name)}"] if there.key_name and there.key != table.key else []
-    changes += [f"drop column {quoted(name)}" for name in there.columns if name not in table.columns]
-    for name, kind in table.columns.items():
-        if name not in there.columns:
-            changes.append(f"add column {quoted(name)} {kind}")
-        elif there.columns[name][0] != _spelled(kind):
-            changes.append(f"alter column {quoted(name)} type {kind} using null")
-        if there.key_name and name in there.key and name not in table.key and name in there.columns:
-            changes.append(f"alter column {quoted(name)} drop not null")
+    changes = []
+    if there.key_name and there.key != table.key:
+        changes.append(compose("drop constraint {name}", name=identifier(there.key_name)))
+    for old in there.columns.keys() - table.columns.keys():
+        changes.append(compose("drop column {name}", name=identifier(old)))
+    for column, kind in table.columns.items():
+        name, wanted = identifier(column), type_name(kind)
+        if column not in there.columns:
+            changes.append(compose("add column {name} {kind}", name=name, kind=wanted))
+            continue
+        if there.columns[column][0] != _spelled(kind):
+            changes.append(compose("alter column {name} type {kind} using null", name=name, kind=wanted))
+        if column in there.key and column not in table.key:
+            changes.append(compose("alter column {name} drop not null", name=name))
     return changes
 
 
@@ -189,48 +219,34 @@ def _send(source: duckdb.DuckDBPyConnection, target: adbc.Connection, schema: st
     reader = source.sql(table.select).to_arrow_reader(BATCH_ROWS)
     with target.cursor() as cursor:
         cursor.adbc_ingest(table.name, reader, mode="append", db_schema_name=schema)
-    sent = int(_fetch(target, f"select count(*) from {_place(schema, table.name)}")[0][0])
+    count = "select count(*) from {table}"
+    sent = int(_fetch(target, compose(count, table=identifier(schema, table.name)))[0][0])
     expected: int
-    ((expected,),) = source.execute(f"select count(*) from main.{quoted(table.name)}").fetchall()
+    ((expected,),) = source.execute(compose(count, table=identifier("main", table.name))).fetchall()
     if sent != expected:
         raise CopyError(f"{table.name}: {sent} of {expected} rows arrived; run this again")
     return sent
 
 
 def _comment(target: adbc.Connection, schema: str, table: CopiedTable, there: _There | None) -> None:
-    place = _place(schema, table.name)
     if table.comment and (there is None or there.comment != table.comment):
-        _run(target, f"comment on table {place} is {literal(table.comment)}")
+        place = identifier(schema, table.name)
+        _run(target, compose("comment on table {place} is {text}", place=place, text=literal(table.comment)))
     for column, text in table.column_comments.items():
         if there is None or there.columns.get(column, ("", None))[1] != text:
-            _run(target, f"comment on column {place}.{quoted(column)} is {literal(text)}")
+            place = identifier(schema, table.name, column)
+            _run(target, compose("comment on column {place} is {text}", place=place, text=literal(text)))
 
 
 def _there(target: adbc.Connection, schema: str) -> dict[str, _There]:
     """Every table of the schema as it is; types spelled as PostgreSQL does."""
-    named = f"""from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-        where nspname = {literal(schema)} and relkind in ('r', 'p', 'v', 'm', 'f')"""
-    tables: dict[str, str | None] = dict(
-        _fetch(target, f"select relname::text, obj_description(pg_class.oid, 'pg_class') {named}")
-    )
+    named = compose(_TABLES, schema=literal(schema))
+    tables: dict[str, str | None] = dict(_fetch(target, compose("select relname, comment from {named}", named=named)))
     columns: dict[str, dict[str, tuple[str, str | None]]] = {name: {} for name in tables}
-    for table, column, kind, comment in _fetch(
-        target,
-        f"""select relname::text, attname::text, format_type(atttypid, atttypmod), col_description(attrelid, attnum)
-        from pg_attribute join (select pg_class.oid, relname {named}) as named on attrelid = named.oid
-        where attnum > 0 and not attisdropped order by attrelid, attnum""",
-    ):
+    for table, column, kind, comment in _fetch(target, compose(_COLUMNS, named=named)):
         columns[table][column] = (kind, comment)
     keys: dict[str, tuple[str, list[str]]] = {}
-    for table, constraint, column in _fetch(
-        target,
-        f"""select relname::text, conname::text, attname::text
-        from pg_constraint
-        join (select pg_class.oid, relname {named}) as named on conrelid = named.oid
-        cross join unnest(conkey) with ordinality as parts (number, place)
-        join pg_attribute on attrelid = conrelid and attnum = number
-        where contype = 'p' order by conrelid, place""",
-    ):
+    for table, constraint, column in _fetch(target, compose(_KEYS, named=named)):
         keys.setdefault(table, (constraint, []))[1].append(column)
     return {
         name: _There(
@@ -248,20 +264,17 @@ def _spelled(kind: str) -> str:
 def _vacuum(url: str, schema: str, tables: Sequence[CopiedTable]) -> None:
     """Make room of the rows that were replaced, and count the new ones for the planner; only tidiness."""
     with closing(postgresql.connect(url, autocommit=True)) as tidying:
-        places = ", ".join(_place(schema, table.name) for table in tables)
-        _run(tidying, f"vacuum (analyze, skip_locked) {places}")
+        places = joined(", ", (identifier(schema, table.name) for table in tables))
+        _run(tidying, compose("vacuum (analyze, skip_locked) {places}", places=places))
 
 
-def _place(schema: str, table: str) -> str:
-    return f"{quoted(schema)}.{quoted(table)}"
-
-
-def _run(target: adbc.Connection, statement: str) -> None:
+def _run(target: adbc.Connection, statement: Sql) -> None:
     with target.cursor() as cursor:
-        cursor.execute(statement)
+        # the driver takes no subclass of str
+        cursor.execute(str(statement))
 
 
-def _fetch(target: adbc.Connection, query: str) -> list[tuple[Any, ...]]:
+def _fetch(target: adbc.Connection, query: Sql) -> list[tuple[Any, ...]]:
     with target.cursor() as cursor:
-        cursor.execute(query)
+        cursor.execute(str(query))
         return list(cursor.fetchall())

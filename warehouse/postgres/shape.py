@@ -1,6 +1,6 @@
 """What a published table looks like in PostgreSQL: its columns' types, its key, its comments.
 
-The types are those of the published file, the comments are in its `data_dictionary`, and the key is the model's `unique_key`
+The types and comments are those of the published file, and the key is the model's `unique_key`
 test, the same that the build has held it to.
 """
 
@@ -17,6 +17,7 @@ import duckdb
 import yaml
 
 from warehouse.build import DBT_PROJECT
+from warehouse.sql import Sql, compose, identifier, identifiers, joined, literal
 
 #: always copied: which version this is, what the gate found, what every column means
 ALWAYS = ("publication", "gate_results", "data_dictionary")
@@ -53,14 +54,10 @@ class CopiedTable:
     column_comments: Mapping[str, str]
 
     @property
-    def select(self) -> str:
+    def select(self) -> Sql:
         """SQL for DuckDB: the rows in the types in which they are sent."""
-        return f"select {', '.join(map(self._sent, self.columns))} from main.{quoted(self.name)}"
-
-    def _sent(self, column: str) -> str:
-        name = quoted(column)
-        # PostgreSQL's text holds every character but U+0000
-        return f"replace(cast({name} as varchar), chr(0), '') as {name}" if self.columns[column] == "text" else name
+        columns = joined(", ", (_sent(name, kind) for name, kind in self.columns.items()))
+        return compose("select {columns} from {table}", columns=columns, table=identifier("main", self.name))
 
 
 def read_tables(source: duckdb.DuckDBPyConnection, patterns: Sequence[str]) -> list[CopiedTable]:
@@ -76,7 +73,7 @@ def read_tables(source: duckdb.DuckDBPyConnection, patterns: Sequence[str]) -> l
     if idle:
         raise UnknownTableError(f"no published table is called {', '.join(idle)}; there are {', '.join(columns)}")
     wanted = [name for name in columns if name in ALWAYS or any(fnmatchcase(name, pattern) for pattern in patterns)]
-    comments = _comments(source) if "data_dictionary" in columns else {}
+    comments = _comments(source)
     keys = declared_keys(wanted)
     return [
         CopiedTable(
@@ -90,21 +87,27 @@ def read_tables(source: duckdb.DuckDBPyConnection, patterns: Sequence[str]) -> l
     ]
 
 
+def _sent(column: str, kind: str) -> Sql:
+    # PostgreSQL's text holds every character but U+0000
+    text = "replace(cast({name} as varchar), chr(0), '') as {name}"
+    return compose(text if kind == "text" else "{name}", name=identifier(column))
+
+
 def _type_of(kind: str) -> str:
     decimal = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", kind)
     return f"numeric({decimal[1]}, {decimal[2]})" if decimal else TYPES.get(kind, "text")
 
 
 def _comments(source: duckdb.DuckDBPyConnection) -> dict[str, dict[str | None, str]]:
-    """Table → column (None: the table itself) → what it means, with its unit and formula."""
-    dictionary = source.sql("select * from main.data_dictionary")
+    """Table → column (None: the table itself) → what the published file says it is."""
     found: dict[str, dict[str | None, str]] = {}
-    for row in (dict(zip(dictionary.columns, values, strict=True)) for values in dictionary.fetchall()):
-        description, unit, formula = (" ".join((row.get(name) or "").split()) for name in ("description", "unit", "formula"))
-        parts = (description, unit and f"Unit: {unit}.", formula and f"Formula: {formula}.")
-        of_table = found.setdefault(row["table_name"], {})
-        of_table[row["column_name"]] = " ".join(part for part in parts if part)
-        of_table[None] = " ".join((row.get("table_description") or "").split())
+    for table, column, comment in source.execute(
+        """select table_name, null, comment from duckdb_tables() where database_name = current_database()
+        union all
+        select table_name, column_name, comment from duckdb_columns() where database_name = current_database()"""
+    ).fetchall():
+        if comment:
+            found.setdefault(table, {})[column] = comment
     return found
 
 
@@ -128,22 +131,16 @@ def _usable_key(
     """The key, or () where PostgreSQL would refuse it: a column is absent or null, two rows are one, a text is too long."""
     if not key or not set(key) <= set(columns):
         return ()
-    names = ", ".join(map(quoted, key))
-    is_null = " or ".join(f"{quoted(name)} is null" for name in key)
-    length = " + ".join(f"strlen(cast({quoted(name)} as varchar))" for name in key)
     row = source.execute(
-        f"""select count(*) = count(distinct ({names})), count(*) filter (where {is_null}) = 0,
-            coalesce(max({length}), 0) <= {KEY_BYTES}
-        from main.{quoted(table)}"""
+        compose(
+            """select count(*) = count(distinct ({names})), count(*) filter (where {is_null}) = 0,
+                coalesce(max({length}), 0) <= {most}
+            from {table}""",
+            names=identifiers(key),
+            is_null=joined(" or ", (compose("{name} is null", name=identifier(name)) for name in key)),
+            length=joined(" + ", (compose("strlen(cast({name} as varchar))", name=identifier(name)) for name in key)),
+            most=literal(KEY_BYTES),
+            table=identifier("main", table),
+        )
     ).fetchone()
     return key if row and all(row) else ()
-
-
-def quoted(name: str) -> str:
-    """An identifier, in either database."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text, in either database."""
-    return "'" + text.replace("'", "''") + "'"

@@ -61,14 +61,14 @@ def test_a_key_that_postgresql_would_refuse_is_none(rows: str, key: tuple[str, .
     assert shape["dim_clusters"].key == key
 
 
-def test_comments_come_from_the_dictionary_with_unit_and_formula() -> None:
+def test_comments_are_those_of_the_published_file() -> None:
     shape = shape_of(
-        "create table mart_small as select 1 as net_ratio",
-        """create table data_dictionary as select 'mart_small' as table_name, 'net_ratio' as column_name, 'What is
-            left.' as description, 'ratio' as unit, 'a / b' as formula, 'Small. One row.' as table_description""",
+        "create table mart_small as select 1 as net_ratio, 2 as other",
+        "comment on table mart_small is 'Small. One row.'",
+        "comment on column mart_small.net_ratio is 'What is left.'",
     )
     assert shape["mart_small"].comment == "Small. One row."
-    assert shape["mart_small"].column_comments == {"net_ratio": "What is left. Unit: ratio. Formula: a / b."}
+    assert shape["mart_small"].column_comments == {"net_ratio": "What is left."}
 
 
 def test_a_pattern_that_names_nothing_is_an_error_that_lists_what_there_is(home: object) -> None:
