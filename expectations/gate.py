@@ -40,6 +40,7 @@ def judge(home: Home) -> Verdict:
     """Check the last build and write its verdict; raises NothingBuiltError, WarehouseLockedError, duckdb.Error."""
     if not home.build_database.exists():
         raise NothingBuiltError("nothing is built yet: run `python -m warehouse build`")
+    home.create()
     with locked(home):
         # an old verdict must not outlive a gate that is killed
         verdict_path(home).unlink(missing_ok=True)

@@ -60,16 +60,24 @@ class Home:
         return self.root / "digests"
 
     def create(self) -> Home:
-        """Make the folders: private ones for the owner only, `published` readable by all."""
-        previous = os.umask(0o077)
-        try:
-            for folder in (self.root, self.raw, self.build, self.quarantine, self.config, self.state, self.digests):
-                folder.mkdir(parents=True, exist_ok=True)
-            if not self.published.exists():
-                self.published.mkdir()
-                self.published.chmod(0o755)
-                # readers must be able to reach `published` through the root, but not to list the root
-                self.root.chmod(0o711)
-        finally:
-            os.umask(previous)
+        """Make the folders: private ones for the owner only, `published` readable by all.
+
+        From here on whatever this process and its children write is for the owner only; what readers get, publication opens.
+        """
+        os.umask(0o077)
+        for folder in (self.root, self.raw, self.build, self.quarantine, self.config, self.state, self.digests):
+            folder.mkdir(parents=True, exist_ok=True)
+        if not self.published.exists():
+            self.published.mkdir()
+            self.published.chmod(0o755)
+            # readers must be able to reach `published` through the root, but not to list the root
+            self.root.chmod(0o711)
+        if self.is_landing_shared:
+            # hosts that land under another account than the build's: its owner has said by the folder's mode who may read
+            os.umask(0o077 & ~self.raw.stat().st_mode)
         return self
+
+    @property
+    def is_landing_shared(self) -> bool:
+        """Whether the landing root lies outside of the home, in a folder that others may read."""
+        return not self.raw.is_relative_to(self.root) and bool(self.raw.stat().st_mode & 0o077)

@@ -119,7 +119,7 @@ def sweep(published: Path) -> list[str]:
     """Remove what killed publications left; the names removed. Only for the holder of the warehouse's lock."""
     current = current_version(published)
     if current:
-        (current.path / RELEASED).touch()
+        _mark_released(current)
     unreleased = [version.path for version in versions(published) if not (version.path / RELEASED).exists()]
     leftovers = [*published.glob(".tmp-*"), *unreleased]
     for path in leftovers:
@@ -144,15 +144,19 @@ def next_name(published: Path) -> str:
 
 
 def seal(folder: Path, name: str) -> Version:
-    """Make a filled folder the version `name`: readable by all, on the disk, whole."""
-    for file in folder.iterdir():
-        file.chmod(0o644)
-        fsync(file)
-    folder.chmod(0o755)
-    fsync(folder)
+    """Make a filled folder the version `name`: readable by all, writable by its owner only, on the disk, whole."""
+    for path in (*folder.rglob("*"), folder):
+        open_to_readers(path)
+        fsync(path)
     version = Version(folder.rename(folder.parent / name))
     fsync(folder.parent)
     return version
+
+
+def open_to_readers(path: Path) -> None:
+    """Let everyone read a file, or list a folder, and only its owner write; what is made below a home is private at first."""
+    if not path.is_symlink():
+        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def release(version: Version) -> None:
@@ -164,9 +168,13 @@ def release(version: Version) -> None:
     if not report.is_symlink():
         _link(report, f"{CURRENT}/{REPORT}")
     fsync(published)
+    _mark_released(version)
+
+
+def _mark_released(version: Version) -> None:
     marker = version.path / RELEASED
     marker.touch()
-    marker.chmod(0o644)
+    open_to_readers(marker)
 
 
 def _link(path: Path, target: str) -> None:
