@@ -21,6 +21,7 @@ from typing import Any
 import polars as pl
 
 from warehouse.landing_shape import CHOICES, ORDERED_INSTANTS, Column, Table
+from warehouse.masking import mask, mask_column
 from warehouse.readings import RATIO_CEILING, read_readings
 from warehouse.values import NOT_PARSED, PARSERS, parse_instant, pseudonym, redact
 
@@ -40,13 +41,17 @@ FIRST_INSTANT, LAST_INSTANT = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 @dataclass(frozen=True)
 class Reject:
-    """A row left out: where it stood, why, and its text with secrets redacted. `line` counts from 1; None: the file."""
+    """A row left out: where it stood, why, and its text, secrets redacted. `line` counts from 1; None: the file."""
 
     file: str
     line: int | None
     reason: str
     detail: str
     text: str = ""
+
+    def __post_init__(self) -> None:
+        # a detail quotes the value that it is about
+        object.__setattr__(self, "detail", mask(redact(self.detail)))
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ def conform(table: Table, frame: pl.DataFrame, file: str) -> Conformed:
             problems.setdefault(row, f"{column.name}: {detail}")
         if typed.gaps is not None:
             gaps[column.name] = typed.gaps
-        columns.append(typed.values.alias(column.name))
+        columns.append(_masked(table, column, typed.values).alias(column.name))
     rows = pl.DataFrame(columns)
     if any(column.kind == "missing" for column in table.columns):
         rows = rows.with_columns(_missing_map(frame, gaps))
@@ -168,6 +173,13 @@ def _typed(column: Column, frame: pl.DataFrame, null_text: bool) -> _Typed:
     if kind == "text" and raw.dtype.is_integer():
         return _Typed(raw.cast(pl.String))
     return _each_distinct(column, raw)
+
+
+def _masked(table: Table, column: Column, values: pl.Series) -> pl.Series:
+    """Texts that people wrote, without credentials and people; readings of devices have none."""
+    if column.kind not in ("text", "json", "node_list") or table.group == "telemetry":
+        return values
+    return mask_column(values, is_json=column.kind == "json")
 
 
 def _is_plain_number(raw: pl.Series) -> bool:

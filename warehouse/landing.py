@@ -31,6 +31,7 @@ from warehouse.content import RowsHash, hash_landing
 from warehouse.home import Home
 from warehouse.landing_shape import COLLECTION_RUNS, TABLES, Table
 from warehouse.landing_writer import SHOWN_REJECTS, Landed, LandingError, LandingWriter, Window, writing
+from warehouse.masking import mask, mask_json, redact
 from warehouse.outcomes import is_committed, landed_tables, read_landing
 
 __all__ = ["CollectionOutcome", "Frames", "Landing", "LandingError", "Piece", "Window", "read_quarantine", "write_outcome"]
@@ -156,7 +157,7 @@ class Landing:
 
         Where even that cannot be written (a full disk is a common failure) the outcome is returned all the same.
         """
-        now = _now()
+        now, error = _now(), mask(redact(error))
         run_id = f"{source}-failed-{now:%Y%m%dT%H%M%S%f}"
         outcome = CollectionOutcome(source, cluster, "failed", run_id, error=error)
         try:
@@ -247,8 +248,8 @@ class _Record:
                     "table_name": name,
                     "status": outcome.status,
                     "error": outcome.error,
-                    "source_version": self.source_version,
-                    "inputs": json.dumps([Path(item).name for item in self.inputs]),
+                    "source_version": self.source_version and mask(self.source_version),
+                    "inputs": json.dumps([mask(Path(item).name) for item in self.inputs]),
                     "window_start_at": outcome.window.start_at,
                     "window_end_at": outcome.window.end_at,
                     "data_through_at": through,
@@ -258,7 +259,7 @@ class _Record:
                     # the rejects of a landing are counted once, beside its first table
                     "rows_quarantined": outcome.rows_quarantined if position == 0 else 0,
                     "rejects": json.dumps(outcome.rejects) if outcome.rejects and position == 0 else None,
-                    "gaps": json.dumps(self.gaps) if self.gaps else None,
+                    "gaps": mask_json(json.dumps(self.gaps)) if self.gaps else None,
                     "content_hash": self.content_hash,
                     "files": json.dumps(landed.files),
                     "removed_files": None,

@@ -5,16 +5,17 @@ Each raises ValueError (or another of `NOT_PARSED`) with a text that names the v
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
+
+from warehouse.masking import pseudonym, redact
+
+__all__ = ["NOT_PARSED", "PARSERS", "parse_instant", "pseudonym", "redact"]
 
 #: what a parser below may raise for a value that it cannot read
 NOT_PARSED = (ValueError, TypeError, ArithmeticError, KeyError, RecursionError)
@@ -24,24 +25,6 @@ _EXAMPLE = "write 2026-11-01T00:00:00Z"
 _MONEY = Context(prec=60)
 _LARGEST_AMOUNT = Decimal(10) ** 26
 _MOST_NODES = 100_000
-_PSEUDONYM = re.compile(r"user-[0-9a-f]{16}")
-
-_SECRET = re.compile(
-    r"""(?ix)
-      ( (?:api[_-]?key|access[_-]?key(?:[_-]?id)?|token|secret|passw(?:or)?d|credential|authorization)
-        [\\"']* \s* [=:] \s* [\\"']* (?:bearer\s+|basic\s+)? | \bbearer\s+ ) [^\s"'\\,;|&]+
-    | ( :// ) [^/\s:@"']+ : [^/\s@"']+ (?=@)
-    | \b (?:sk|pk|rk|ghp|gho|ghs|hf|glpat|xox[abpr]) [-_] [A-Za-z0-9_-]{8,}
-    | \b AKIA[0-9A-Z]{12,} | \b AIza[0-9A-Za-z_-]{20,}
-    | \b eyJ[A-Za-z0-9_-]{8,} (?:\.[A-Za-z0-9_-]+)+
-    | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY----- [\s\S]*
-    """
-)
-
-
-def redact(text: str, limit: int = 4000) -> str:
-    """Blank out what looks like a key, a token or a password; cut at `limit` characters."""
-    return _SECRET.sub(lambda match: (match.group(1) or match.group(2) or "") + "[redacted]", text[:limit])
 
 
 def parse_instant(text: str) -> datetime:
@@ -58,19 +41,6 @@ def parse_instant(text: str) -> datetime:
     if instant.tzinfo is None:
         raise ValueError(f"{text!r} has no offset; write {text.replace(' ', 'T')}Z if it is UTC")
     return instant.astimezone(UTC).replace(tzinfo=None)
-
-
-def pseudonym(user: str) -> str | None:
-    """A user name as a keyed hash (`GPU_NET_USER_KEY`); None without a key, so that no name is landed.
-
-    What is a pseudonym already stays as it is, so that a landed row can be landed again.
-    """
-    if _PSEUDONYM.fullmatch(user):
-        return user
-    key = os.environ.get("GPU_NET_USER_KEY")
-    if not key:
-        return None
-    return "user-" + hmac.new(key.encode(), user.encode(), hashlib.sha256).hexdigest()[:16]
 
 
 def _text(value: Any) -> str | None:

@@ -204,7 +204,7 @@ def deliver(root: Path, number: int) -> None:
     config = root / "config"
     config.mkdir(parents=True, exist_ok=True)
     recipients = "".join(f"reader-{reader}@example.com,fleet\n" for reader in range(number + 1))
-    (config / "digest_recipients.csv").write_text("address,edition\n" + recipients)
+    (config / "digest_recipients.csv").write_text("recipient,edition\n" + recipients)
 
 
 def _old_day(number: int) -> date:
