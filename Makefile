@@ -23,7 +23,7 @@ export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help demo real test fuzz lint up down bench bench-agent lock clean
+.PHONY: help demo real test fuzz chaos lint audit up down bench bench-agent lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -42,11 +42,20 @@ fuzz: $(STAMP) ## damage every collector's input at random for an hour (FUZZ_SEC
 
 FUZZ_SECONDS := 3600
 
-lint: $(STAMP) ## ruff (lint and format), mypy, sqlfluff, as pre-commit and CI do
+chaos: $(STAMP) ## kill -9 at CHAOS_KILLS=200 random moments of every step while readers look; the seed is printed, CHAOS_SEED=… repeats it
+	@$(BIN)/python -m tests.crash.chaos --kills $(CHAOS_KILLS) $(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
+
+CHAOS_KILLS := 200
+
+lint: $(STAMP) ## ruff (lint and format), mypy, sqlfluff, as pre-commit and CI do; known vulnerabilities where a network tells of them
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/sqlfluff lint --nocolor --disable-progress-bar --processes 2 dbt_project/models
+	@$(MAKE) audit
+
+audit: $(STAMP) ## known vulnerabilities of the locked packages, by pip-audit; skipped where no advisory service answers (AUDIT_REQUIRED=1: fails)
+	@$(BIN)/python -m tests.project.audit
 
 up: $(STAMP) ## start Airflow here (SQLite, this project's DAGs), print address and login
 	@$(BIN)/python -m dags.local.standalone up
@@ -63,6 +72,7 @@ bench-agent: $(STAMP) ## what the nvml agent costs a host of 8 GPUs read every s
 
 lock: $(STAMP) ## renew the locked requirement files from pyproject.toml
 	@printf 'uv\nsetuptools>=77\n' | $(COMPILE) --universal - -o requirements/bootstrap.txt
+	@printf 'pip-audit>=2.9\n' | $(COMPILE) --universal - -o requirements/audit.txt
 	@$(COMPILE) --universal pyproject.toml --all-extras -o requirements/dev.txt
 	@$(COMPILE) --universal pyproject.toml -c requirements/dev.txt -o requirements/base.txt
 	@$(COMPILE) --universal pyproject.toml --extra warehouse -c requirements/dev.txt -o requirements/warehouse.txt
