@@ -3,6 +3,7 @@
 published/current → v000123/        the link, relative, so that a copied or mounted folder still works
 published/v000123/gpu_net.duckdb    what readers open
 published/v000123/report.html       the page about it; published/report.html leads to the current version's
+published/v000123/parquet/          the same tables as Parquet (`warehouse.parquet_export`)
 published/v000123/manifest.json     which build it shows, and per table and day the count and hash of its rows
 published/v000123/released          it was shown to readers; a version without it was left by a killed publication
 """
@@ -146,8 +147,10 @@ def next_name(published: Path) -> str:
 def seal(folder: Path, name: str) -> Version:
     """Make a filled folder the version `name`: readable by all, writable by its owner only, on the disk, whole."""
     for path in (*folder.rglob("*"), folder):
-        open_to_readers(path)
-        fsync(path)
+        # a file that other versions have as well was opened to readers, and is on the disk, already
+        if path.is_dir() or path.stat().st_nlink == 1:
+            open_to_readers(path)
+            fsync(path)
     version = Version(folder.rename(folder.parent / name))
     fsync(folder.parent)
     return version

@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 import duckdb
 
-from warehouse import publications
+from warehouse import parquet_export, publications
 from warehouse.comments import write_comments
 from warehouse.database import WarehouseLockedError, connect, locked
 from warehouse.home import Home
@@ -143,13 +143,13 @@ def _publish(home: Home, build: Build, verdict: Verdict, current: Version | None
         )
     if current and previous and _can_clone(previous, wanted, build):
         try:
-            version = _make(home, build, verdict, wanted, current)
+            version = _make(home, build, verdict, wanted, base=current, before=current)
         except PublishError as error:
             # the previous file is not what its manifest says; readers are better served by a new one than by none
             logger.warning("%s; writing the file anew", error)
-            version = _make(home, build, verdict, wanted, None)
+            version = _make(home, build, verdict, wanted, base=None, before=None)
     else:
-        version = _make(home, build, verdict, wanted, None)
+        version = _make(home, build, verdict, wanted, base=None, before=current)
     publications.release(version)
     expired = publications.expire(home.published)
     if expired:
@@ -175,15 +175,21 @@ def _can_clone(previous: Manifest, wanted: _Wanted, build: Build) -> bool:
     )
 
 
-def _make(home: Home, build: Build, verdict: Verdict, wanted: _Wanted, base: Version | None) -> Version:
-    """Make a version, from `base` where one is given; raises PublishError where it does not hold what the build holds."""
+def _make(
+    home: Home, build: Build, verdict: Verdict, wanted: _Wanted, *, base: Version | None, before: Version | None
+) -> Version:
+    """Make a version, its database from `base` where one is given, its unchanged Parquet files those of `before`.
+
+    Raises PublishError where it does not hold what the build holds.
+    """
+    kept = base.manifest if base else None
     manifest = Manifest(
         publication_id=publications.next_name(home.published),
         build_id=build.build_id,
         published_at=datetime.now(UTC).replace(tzinfo=None).isoformat(),
         data_through_at=_text(build.data_through_at),
         duckdb_version=duckdb.__version__,
-        copies_since_rewrite=base.manifest.copies_since_rewrite + 1 if base else 0,
+        copies_since_rewrite=kept.copies_since_rewrite + 1 if kept else 0,
         columns=wanted.columns,
         contents=wanted.contents,
     )
@@ -193,14 +199,15 @@ def _make(home: Home, build: Build, verdict: Verdict, wanted: _Wanted, base: Ver
             publications.clone(base.database, file)
         with _workspace(home, file) as connection:
             for table in wanted.tables:
-                if base:
-                    replace_buckets(connection, table, base.manifest.contents[table.name], wanted.contents[table.name])
+                if kept:
+                    replace_buckets(connection, table, kept.contents[table.name], wanted.contents[table.name])
                 else:
                     copy_anew(connection, table)
             _write_publication(connection, manifest, build, verdict)
             write_comments(connection, "target")
             connection.execute("checkpoint target")
         _verify(file, wanted)
+        _export(file, wanted, before)
         try_to_write_report(file)
         manifest.write(folder)
         return publications.seal(folder, manifest.publication_id)
@@ -259,6 +266,17 @@ def _verify(file: Path, wanted: _Wanted) -> None:
                 raise PublishError(f"table {table.name} of the new version does not hold the rows of the build")
         if connection.execute("select count(*) from publication").fetchall() != [(1,)]:
             raise PublishError("the new version does not have one row in `publication`")
+
+
+def _export(file: Path, wanted: _Wanted, before: Version | None) -> None:
+    """Write the Parquet files beside a verified file."""
+    kept = (before.path / parquet_export.FOLDER, before.manifest) if before else None
+    tables = {table.name: table for table in wanted.tables}
+    try:
+        done = parquet_export.export(file, file.parent / parquet_export.FOLDER, tables, wanted.contents, kept)
+    except parquet_export.ExportError as error:
+        raise PublishError(str(error)) from error
+    logger.info("Parquet: %s files written, %s as in the version before", done.written, done.linked)
 
 
 def _text(instant: datetime | None) -> str | None:

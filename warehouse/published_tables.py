@@ -108,13 +108,18 @@ def _portable(table: str, column: str, kind: str) -> str:
 
 def contents_of(connection: duckdb.DuckDBPyConnection, catalog: str, table: PublishedTable) -> Contents:
     """Row count and hash of every bucket of a table; a table without rows has no bucket."""
+    return contents_of_relation(connection, identifier(catalog, "main", table.name), table)
+
+
+def contents_of_relation(connection: duckdb.DuckDBPyConnection, relation: Sql, table: PublishedTable) -> Contents:
+    """The same of rows that stand elsewhere (a file's), in the table's columns."""
     query = compose(
         """select bucket, count(*), cast(sum(cast(hash({names}) as hugeint)) as varchar)
-        from (select {columns}, {bucket} as bucket from {table}) group by bucket""",
+        from (select {columns}, {bucket} as bucket from {relation}) group by bucket""",
         names=identifiers(table.columns),
         columns=table.select,
         bucket=table.bucket,
-        table=identifier(catalog, "main", table.name),
+        relation=relation,
     )
     rows = connection.execute(query).fetchall()
     return {bucket: (count, digest) for bucket, count, digest in rows}
