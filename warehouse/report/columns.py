@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from warehouse.digest import words
 
 #: how finely hours and money are kept: as the published columns hold them, or where workloads are told apart
 MICRO, TENTHOUSANDTH = 1_000_000, 10_000
+
+#: the same names come with every row
+clean = lru_cache(maxsize=65536)(words.clean)
 
 
 class Members:
@@ -34,13 +38,13 @@ class Lists:
         self.clusters, self.teams, self.currencies = Members(), Members(), Members()
 
     def cluster(self, name: str) -> int:
-        return self.clusters.place(name, words.clean(name))
+        return self.clusters.place(name, clean(name))
 
     def team(self, name: str) -> int:
-        return self.teams.place(name, words.clean(name))
+        return self.teams.place(name, clean(name))
 
     def currency(self, name: str | None) -> int:
-        return -1 if name is None else self.currencies.place(name, words.clean(name, 12))
+        return -1 if name is None else self.currencies.place(name, clean(name, 12))
 
 
 def to_whole(amount: float | Decimal | None, scale: int) -> int:

@@ -16,7 +16,7 @@ from warehouse.digest import words
 from warehouse.digest.figures import BEFORE_HELD, COMMITMENT, OUT_OF_SERVICE, PRODUCTIVE, UNOBSERVED, waterfall_order
 from warehouse.first_screen import COVERAGE_FLOOR
 from warehouse.relations import ECONOMICS, WATERFALL
-from warehouse.report.columns import MICRO, TENTHOUSANDTH, Lists, Members, to_columns, to_whole
+from warehouse.report.columns import MICRO, TENTHOUSANDTH, Lists, Members, clean, to_columns, to_whole
 from warehouse.report.holders import read_holders
 from warehouse.report.idle_map import read_map
 from warehouse.report.sizes import MOST_COVERAGE_ROWS, MOST_ECONOMICS_ROWS, first_that_fits
@@ -107,11 +107,11 @@ def _economics(connection: duckdb.DuckDBPyConnection, lists: Lists, first: date,
     for day, *who, tokens, requests, hours, reason, listed_by, listed, per_million, per_thousand, list_price in rows:
         cluster, workload_id, workload, model, currency = who
         service = {
-            "model": words.clean(model),
-            "workload": words.clean(workload),
+            "model": clean(model),
+            "workload": clean(workload),
             "cluster": lists.cluster(cluster),
-            "currency": words.clean(currency, 12),
-            "list": f"{words.clean(listed)} of {words.clean(listed_by or 'unknown')}" if listed else None,
+            "currency": clean(currency, 12),
+            "list": f"{clean(listed)} of {clean(listed_by or 'unknown')}" if listed else None,
         }
         columns.append(
             (
@@ -172,7 +172,7 @@ def _coverage(connection: duckdb.DuckDBPyConnection, lists: Lists, first: date, 
     sources = Members()
     columns = [
         (
-            *(lists.cluster(cluster), sources.place(source, words.clean(source)), (day - first).days),
+            *(lists.cluster(cluster), sources.place(source, clean(source)), (day - first).days),
             *(None if hours is None else to_whole(hours, TENTHOUSANDTH) for hours in (expected, covered)),
             *(landed or 0, quarantined or 0),
         )

@@ -1,5 +1,8 @@
-"""Who held what, as finely as the page can carry it: by day if that fits, else older weeks as one; the largest workloads by
-name, the rest together by team, or by cluster where even the teams are too many."""
+"""Who held what, as finely as the page can carry it: by day if that fits, else older weeks or months as one.
+
+Where even that is too much the largest workloads have names, with their reasons, and the others stand together by team without
+them; by cluster only where there are thousands of teams.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ import duckdb
 from warehouse.digest import words
 from warehouse.digest.figures import COMMITMENT
 from warehouse.relations import LEDGER, WATERFALL
-from warehouse.report.columns import TENTHOUSANDTH, Lists, Members, to_columns, to_whole
-from warehouse.report.sizes import MOST_HOLDER_CELLS, MOST_NAMED_CELLS, choose_largest, cut_into_buckets
+from warehouse.report.columns import TENTHOUSANDTH, Lists, Members, clean, to_columns, to_whole
+from warehouse.report.sizes import MOST_HOLDER_CELLS, PERIODS, choose_largest, cut_into_buckets
 from warehouse.sql import compose
 
 OTHERS = "other workloads"
@@ -44,7 +47,8 @@ _BUCKETS = """create or replace temporary table report_buckets as
 _FOLDED = """select bucket, case when is_named then workload_id else '' end as holder_id, cluster,
         case when is_named then workload else '' end as holder,
         case when is_named or $by_team then team else 'several teams' end as holder_team,
-        state, state_reason, priced_currency, sum(gpu_hours), sum(cost)
+        state, case when is_named or state = 'unallocated' then state_reason else '' end as reason, priced_currency,
+        sum(gpu_hours), sum(cost)
     from (select *, list_contains($named, workload_id) as is_named from report_buckets)
     group by all order by all"""
 
@@ -54,9 +58,13 @@ def read_holders(
 ) -> dict[str, Any]:
     """Hours and money by workload, state, reason, currency and time, and the lists that they point into."""
     connection.execute(_DAYS, {"first": first})
-    buckets = cut_into_buckets(first, last, by_week=_count(connection) > MOST_HOLDER_CELLS)
-    connection.execute(_BUCKETS, {"starts": [start for start, _ in buckets], "ends": [end for _, end in buckets]})
-    rows = _folded(connection)
+    for period in PERIODS:
+        buckets = cut_into_buckets(first, last, period)
+        connection.execute(_BUCKETS, {"starts": [start for start, _ in buckets], "ends": [end for _, end in buckets]})
+        sizes = connection.execute("select workload_id, count(*), sum(gpu_hours) from report_buckets group by 1").fetchall()
+        if sum(cells for _, cells, _ in sizes) <= MOST_HOLDER_CELLS:
+            break
+    rows = _folded(connection, sizes)
     workloads, reasons = Members(), Members()
     remedies: dict[str, str] = {}
     cells = []
@@ -79,22 +87,22 @@ def read_holders(
     }
 
 
-def _count(connection: duckdb.DuckDBPyConnection) -> int:
-    row = connection.execute("select count(*) from report_days").fetchone()
-    return int(row[0]) if row else 0
+def _folded(connection: duckdb.DuckDBPyConnection, sizes: Sequence[tuple[str, int, float]]) -> Sequence[tuple[Any, ...]]:
+    """The cells, at most MOST_HOLDER_CELLS of them: all, or those of the largest workloads and of what is left of each team."""
 
+    def fold(most: int, by_team: bool) -> list[tuple[Any, ...]]:
+        named = sorted(choose_largest(sizes, most) | {words.NOBODY})
+        return connection.execute(_FOLDED, {"named": named, "by_team": by_team}).fetchall()
 
-def _folded(connection: duckdb.DuckDBPyConnection) -> Sequence[tuple[Any, ...]]:
-    sizes = connection.execute("select workload_id, count(*), sum(gpu_hours) from report_buckets group by 1").fetchall()
-    most = MOST_NAMED_CELLS if sum(count for _, count, _ in sizes) > MOST_HOLDER_CELLS else MOST_HOLDER_CELLS
-    named = sorted(choose_largest(sizes, most) | {words.NOBODY})
-    rows = connection.execute(_FOLDED, {"named": named, "by_team": True}).fetchall()
-    if len(rows) > MOST_HOLDER_CELLS:
-        rows = connection.execute(_FOLDED, {"named": named, "by_team": False}).fetchall()
-    return rows
+    if sum(cells for _, cells, _ in sizes) <= MOST_HOLDER_CELLS:
+        return fold(MOST_HOLDER_CELLS, by_team=True)
+    teams = len(fold(0, by_team=True))
+    if teams < MOST_HOLDER_CELLS * 3 // 4:
+        return fold(MOST_HOLDER_CELLS - teams, by_team=True)
+    return fold(MOST_HOLDER_CELLS - len(fold(0, by_team=False)), by_team=False)
 
 
 def _name(workload_id: str, workload: str, state: str) -> str:
     if workload_id == words.NOBODY:
         return "commitments" if state == COMMITMENT else "held by nobody"
-    return words.clean(workload) if workload_id else OTHERS
+    return clean(workload) if workload_id else OTHERS

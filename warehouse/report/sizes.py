@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
-#: workloads are shown by day for at least this long, and before it by week where the fleet is large
+#: workloads are shown by day for at least this long, and before it by week or month where the fleet is large
 DAYS_BY_DAY = 35
-#: cells of workload × state × reason × time × currency: about 12 bytes each in the page
-MOST_HOLDER_CELLS = 60_000
-#: where these are too few for every workload, so many are for those with names
-MOST_NAMED_CELLS = 40_000
+PERIODS = ("day", "week", "month")
+#: cells of workload × state × reason × time × currency: about 9 bytes each in the page
+MOST_HOLDER_CELLS = 75_000
 #: cells of the map; the browser draws each of them
 MOST_MAP_CELLS = 20_000
 MAP_HOURS, MAP_DAYS = 7 * 24, 92
@@ -23,15 +22,22 @@ MOST_ECONOMICS_ROWS = 20_000
 MOST_COVERAGE_ROWS = 15_000
 
 
-def cut_into_buckets(first: date, last: date, by_week: bool) -> list[tuple[date, date]]:
-    """Stretches of days, both ends included, that cover `first` to `last`: days, or weeks (from Monday) and at the end days."""
-    days_from = max(first, last - timedelta(days=DAYS_BY_DAY - 1)) if by_week else first
-    # a week is whole or it is days
-    days_from -= timedelta(days=days_from.weekday()) if by_week and days_from > first else timedelta(0)
+def cut_into_buckets(first: date, last: date, period: str) -> list[tuple[date, date]]:
+    """Stretches of days, both ends included, that cover `first` to `last`.
+
+    `period` is how days are kept together that are longer ago than DAYS_BY_DAY: `day`, `week` (from Monday) or `month`.
+    """
+    days_from = first if period == "day" else max(first, last - timedelta(days=DAYS_BY_DAY - 1))
     buckets = []
     day = first
     while day <= last:
-        end = min(day + timedelta(days=6 - day.weekday()), days_from - timedelta(days=1)) if day < days_from else day
+        if day >= days_from:
+            end = day
+        elif period == "week":
+            end = day + timedelta(days=6 - day.weekday())
+        else:
+            end = (day.replace(day=1) + timedelta(days=32)).replace(day=1) - timedelta(days=1)
+        end = end if day >= days_from else min(end, days_from - timedelta(days=1))
         buckets.append((day, end))
         day = end + timedelta(days=1)
     return buckets

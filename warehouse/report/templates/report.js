@@ -13,7 +13,7 @@
     return;
   }
   const NO_TIME = 5e-10, MICRO = 1e6, TENTHOUSANDTH = 1e4, DAY_MS = 86400000;
-  const SHOWN = 10, MOST_SERIES = 12;
+  const SHOWN = 10, MOST_SERIES = 12, MOST_MAP_ROWS = 120;
   const firstMs = Date.parse(`${data.first}T00:00:00Z`);
   const lastDay = data.days - 1;
   const COLORS = {
@@ -299,7 +299,7 @@
       .sort((a, b) => measured(b.ghost) - measured(a.ghost) || b.ghost.hours - a.ghost.hours);
     const isCoarse = inside.some(([, start, end]) => end > start);
     const first = inside.length ? inside[0][1] : view.from, last = inside.length ? inside[inside.length - 1][2] : view.to;
-    byId('ghosts-says').textContent = `${daysText(first, last)}${isCoarse ? '; the older days are kept by week here, shown as a mean day' : ''}${first < view.from || last > view.to ? ', whole weeks around the days chosen' : ''}.`;
+    byId('ghosts-says').textContent = `${daysText(first, last)}${isCoarse ? '; the older days are kept by week or month here, shown as a mean day' : ''}${first < view.from || last > view.to ? ', whole weeks or months around the days chosen' : ''}.`;
     if (!found.length) { empty('ghosts-chart', 'No ghost capacity here.'); byId('ghosts-table').replaceChildren(); return; }
     const shown = found.slice(0, MOST_SERIES), rest = found.slice(MOST_SERIES);
     const color = (group, place) => (view.by === 'state' ? COLORS[data.states[group.place].state] || REST : SERIES[place % SERIES.length]);
@@ -364,8 +364,11 @@
   function showMap() {
     const map = data.map, isHour = map.unit === 'hour', start = Date.parse(`${map.start}T00:00:00Z`);
     const step = (place) => { const at = new Date(start + place * (isHour ? 3600000 : DAY_MS)).toISOString(); return isHour ? `${at.slice(5, 10)} ${at.slice(11, 16)}` : at.slice(0, 10); };
-    const rows = map.devices.map((device, place) => place).filter((place) => view.cluster < 0 || map.devices[place].cluster === view.cluster);
-    byId('map-says').textContent = `Share of each ${isHour ? "GPU's hours" : "node's days"} that was ghost capacity, ${isHour ? 'the last seven days' : `the last ${map.count} days`} published, whatever days are chosen above. Grey was out of service.`;
+    const inside = map.devices.map((device, place) => place).filter((place) => view.cluster < 0 || map.devices[place].cluster === view.cluster);
+    const mean = (place) => { const there = map.shares[place].filter((share) => share >= 0); return there.reduce((sum, share) => sum + share, 0) / (there.length || 1); };
+    const worst = [...inside].sort((a, b) => mean(b) - mean(a));
+    const rows = inside.length > MOST_MAP_ROWS ? worst.slice(0, MOST_MAP_ROWS) : inside;
+    byId('map-says').textContent = `Share of each ${isHour ? "GPU's hours" : "node's days"} that was ghost capacity, ${isHour ? 'the last seven days' : `the last ${map.count} days`} published, whatever days are chosen above. Grey was out of service.${rows.length < inside.length ? ` The ${rows.length} of ${inside.length} with the most.` : ''}`;
     if (!rows.length) return empty('map-chart', 'No GPU is known here.');
     const names = rows.map((row) => `${map.devices[row].name} · ${data.clusters[map.devices[row].cluster]}`);
     const cells = [];
@@ -376,7 +379,7 @@
     const height = Math.min(Math.max(rows.length * 11, 120), 2400), narrow = innerWidth < 600;
     byId('map-chart').style.height = `${height + 90}px`;
 
-    draw('map-chart', `Idle map of ${rows.length} ${isHour ? 'GPUs by hour' : 'nodes by day'}; most ghost capacity: ${rows.map((row, y) => { const there = map.shares[row].filter((share) => share >= 0); return [names[y], there.reduce((sum, share) => sum + share, 0) / (there.length || 1)]; }).sort((a, b) => b[1] - a[1]).slice(0, 5).map(([name, mean]) => `${name} ${mean.toFixed(0)}%`).join(', ')}`, {
+    draw('map-chart', `Idle map of ${rows.length} ${isHour ? 'GPUs by hour' : 'nodes by day'}; most ghost capacity: ${worst.slice(0, 5).map((place) => `${map.devices[place].name} ${mean(place).toFixed(0)}%`).join(', ')}`, {
       grid: { left: narrow ? 84 : 140, right: 8, top: 8, bottom: 76 },
       xAxis: axis({ type: 'category', data: Array.from({ length: map.count }, (_, place) => step(place)), axisLabel: { color: inks.soft, hideOverlap: true, formatter: (text) => (isHour ? text.slice(0, 5) : text.slice(5)), interval: isHour ? (place) => place % 24 === 0 : 'auto' }, splitLine: { show: false } }),
       yAxis: axis({ type: 'category', inverse: true, data: names, axisLabel: { color: inks.soft, fontSize: 10, width: narrow ? 78 : 132, overflow: 'truncate', hideOverlap: true }, splitLine: { show: false } }),

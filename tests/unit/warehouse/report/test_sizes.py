@@ -16,6 +16,7 @@ from warehouse.report.sizes import (
     DAYS_BY_DAY,
     MOST_HOLDER_CELLS,
     MOST_MAP_CELLS,
+    PERIODS,
     choose_largest,
     cut_into_buckets,
     first_that_fits,
@@ -78,19 +79,24 @@ create or replace table mart_team_chargeback_monthly as
 """
 
 
-@pytest.mark.parametrize("by_week", [False, True])
+@pytest.mark.parametrize("period", PERIODS)
 @pytest.mark.parametrize("days", [1, 6, 7, 8, DAYS_BY_DAY - 1, DAYS_BY_DAY, DAYS_BY_DAY + 1, 60, 400])
-def test_buckets_follow_each_other_and_cover_every_day_once(days: int, by_week: bool) -> None:
+def test_buckets_follow_each_other_and_cover_every_day_once(days: int, period: str) -> None:
     for shift in range(7):
         last = date(2026, 11, 9) + timedelta(days=shift)
         first = last - timedelta(days=days - 1)
-        buckets = cut_into_buckets(first, last, by_week)
+        buckets = cut_into_buckets(first, last, period)
         covered = [start + timedelta(days=n) for start, end in buckets for n in range((end - start).days + 1)]
         assert covered == [first + timedelta(days=n) for n in range(days)]
         assert all(start == end for start, end in buckets if end > last - timedelta(days=DAYS_BY_DAY))
-        assert all(start.weekday() == 0 or start == first for start, end in buckets if end > start)
-        if not by_week:
-            assert len(buckets) == days
+        assert all(len({_period_of(day, period) for day in (start, end)}) == 1 for start, end in buckets)
+        assert len({_period_of(start, period) for start, end in buckets if end > start}) == sum(
+            end > start for start, end in buckets
+        )
+
+
+def _period_of(day: date, period: str) -> tuple[int, ...]:
+    return {"day": (day.toordinal(),), "week": day.isocalendar()[:2], "month": (day.year, day.month)}[period]
 
 
 def test_the_largest_holders_are_named_as_long_as_their_cells_fit() -> None:
@@ -119,7 +125,10 @@ def test_a_year_of_a_thousand_gpus_is_under_three_megabytes_and_adds_up(home: Pa
     contents = contents_of(page)
     assert contents["days"] == DAYS
     assert MOST_HOLDER_CELLS / 2 < len(contents["holders"]["hours"]) <= MOST_HOLDER_CELLS, "an empty page proves nothing"
-    assert "other workloads" in {workload["name"] for workload in contents["workloads"]}
+    names = {workload["name"] for workload in contents["workloads"]}
+    assert "other workloads" in names
+    assert len(names) > 20
+    assert set(contents["teams"]) == {f"team-{number}" for number in range(20)} | {"unallocated"}
     assert contents["map"]["unit"] == "day"
     assert sum(map(len, contents["map"]["shares"])) <= MOST_MAP_CELLS
     assert whole is not None
