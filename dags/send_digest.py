@@ -42,7 +42,7 @@ def send_digest() -> None:
         from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException, AirflowSkipException
 
         from warehouse.digest.command import send_editions
-        from warehouse.digest.reading import NothingPublishedError
+        from warehouse.digest.published import NothingPublishedError
         from warehouse.digest.server import MailServer, parse_sender
         from warehouse.home import Home
 

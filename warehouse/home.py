@@ -59,13 +59,18 @@ class Home:
         """The mails of each day as files, and who was sent them."""
         return self.root / "digests"
 
+    @property
+    def alerts(self) -> Path:
+        """The events that alert rules found, and who was told of them."""
+        return self.root / "alerts"
+
     def create(self) -> Home:
         """Make the folders: private ones for the owner only, `published` readable by all.
 
         From here on whatever this process and its children write is for the owner only; what readers get, publication opens.
         """
         os.umask(0o077)
-        for folder in (self.root, self.raw, self.build, self.quarantine, self.config, self.state, self.digests):
+        for folder in (self.root, self.raw, self.build, self.quarantine, self.config, self.state, self.digests, self.alerts):
             folder.mkdir(parents=True, exist_ok=True)
         if not self.published.exists():
             self.published.mkdir()

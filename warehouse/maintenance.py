@@ -9,6 +9,7 @@ import click
 
 from warehouse import compaction, control, publications, retention
 from warehouse.database import WarehouseLockedError, locked
+from warehouse.digest import records
 from warehouse.home import Home
 from warehouse.outcomes import landed_tables
 
@@ -52,7 +53,7 @@ def retention_command(samples_days: int, processes_days: int, minutes_days: int,
                 home, samples_days=samples_days, processes_days=processes_days, quarantine_days=quarantine_days
             )
             minutes = expire_minutes(home, minutes_days)
-            versions = publications.expire(home.published, kept)
+            versions = publications.expire(home.published, kept, records.versions_in_mails(home))
     except (OSError, RuntimeError, ValueError, WarehouseLockedError) as error:
         click.echo(f"retention: {error}", err=True)
         sys.exit(1)

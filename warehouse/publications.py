@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -187,8 +187,8 @@ def _link(path: Path, target: str) -> None:
     link.replace(path)
 
 
-def expire(published: Path, keep: int | None = None) -> list[str]:
-    """Remove old versions; the names removed. The newest `keep`, the last of each month and the current one stay.
+def expire(published: Path, keep: int | None = None, needed: Collection[str] = ()) -> list[str]:
+    """Remove old versions; the names removed. The newest `keep`, the last of each month, the current one and `needed` stay.
 
     Without `keep` the environment says how many; raises ValueError where it says no number.
     """
@@ -196,7 +196,7 @@ def expire(published: Path, keep: int | None = None) -> list[str]:
     every = versions(published)
     last_of_month = {datetime.fromisoformat(version.manifest.published_at).strftime("%Y-%m"): version.name for version in every}
     current = current_version(published)
-    kept = {version.name for version in every[-max(keep, VERSIONS_KEPT) :]} | set(last_of_month.values())
+    kept = {version.name for version in every[-max(keep, VERSIONS_KEPT) :]} | set(last_of_month.values()) | set(needed)
     expired = [version for version in every if version.name not in kept and version != current]
     for version in expired:
         # a name that no one takes for a version, so that a removal that is killed leaves no half version

@@ -21,6 +21,7 @@ import duckdb
 from warehouse import parquet_export, publications
 from warehouse.comments import write_comments
 from warehouse.database import WarehouseLockedError, connect, locked
+from warehouse.digest import records
 from warehouse.home import Home
 from warehouse.publications import Contents, Manifest, Version
 from warehouse.published_tables import (
@@ -151,7 +152,7 @@ def _publish(home: Home, build: Build, verdict: Verdict, current: Version | None
     else:
         version = _make(home, build, verdict, wanted, base=None, before=current)
     publications.release(version)
-    expired = publications.expire(home.published)
+    expired = publications.expire(home.published, needed=records.versions_in_mails(home))
     if expired:
         logger.info("expired %s", ", ".join(expired))
     rows = sum(count for contents in wanted.contents.values() for count, _ in contents.values())

@@ -151,6 +151,7 @@ def test_resending_by_hand_is_another_mail(sender: Sender, mailbox: tuple[Mailbo
     first, second = [message_from_bytes(content)["Message-ID"] for _, content in mailbox[0].received]
     assert second == first.replace("@", ".2@")
     assert sender.records()[0]["copy"] == 2
+    assert sender.records()[0]["publication_id"] == "v000007", "the next mail is compared with it"
 
 
 def test_a_refused_recipient_is_told_and_the_others_get_theirs(sender: Sender, mailbox: tuple[Mailbox, Controller]) -> None:

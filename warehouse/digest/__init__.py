@@ -2,7 +2,9 @@
 
 editions.py   who gets which edition: the fleet's, or a team's (`config/digest_recipients.csv`)
 figures.py    what a day's mail says, as numbers
+published.py   what is published, which day of it is whole, whether a newer build is held
 reading.py    read them from the published database and the verdict record
+restated.py   what moved in days that were mailed before, and why
 queries.py    the published rows they are made of
 words.py      how numbers, reasons and names are written
 page.py       the figures in words: subject, headline, waterfall

@@ -14,7 +14,8 @@ from warehouse.atomic import BusyError
 from warehouse.digest import server as servers
 from warehouse.digest.editions import Edition, RecipientsError, read_recipients, recipients_path
 from warehouse.digest.message import KINDS, write_file, write_files
-from warehouse.digest.reading import HeldFromTheStartError, NothingPublishedError, UnknownTeamError, read
+from warehouse.digest.published import HeldFromTheStartError, NothingPublishedError
+from warehouse.digest.reading import UnknownTeamError, read
 from warehouse.digest.render import Digest, render
 from warehouse.digest.send import Delivery, Letter, deliver
 from warehouse.digest.server import MailServer, ServerSettingsError

@@ -91,7 +91,7 @@ def read_recipients(home: Home) -> tuple[list[Recipient], list[str]]:
     refused = []
     for line, row in _rows(path, text):
         try:
-            recipient = Recipient(_address(row["recipient"]), Edition.parse(row["edition"]))
+            recipient = Recipient(parse_address(row["recipient"]), Edition.parse(row["edition"]))
         except ValueError as error:
             refused.append(f"{path}, line {line}: {error}")
         else:
@@ -118,7 +118,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
         raise RecipientsError(f"{path}, line {reader.line_num}: {error}") from None
 
 
-def _address(text: str) -> str:
+def parse_address(text: str) -> str:
     """The address, without a display name; raises ValueError where it is none that a mail can be sent to."""
     problem = f"{clean(text)!r} is no mail address: write name@example.com"
     if not text.isascii() or not text.isprintable() or len(text) > 254:

@@ -11,6 +11,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 from warehouse.digest.editions import Edition
+from warehouse.digest.restated import Restated
 from warehouse.first_screen import COVERAGE_FLOOR, NO_TIME, Amount
 
 TREND_DAYS = 28
@@ -196,6 +197,7 @@ class Figures:
     sources_in_all: int
     warnings: Sequence[str]
     is_ranked_by_money: bool
+    restated: Restated | None = None
 
     @property
     def today(self) -> Net | None:

@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from warehouse.differences import Move as Difference
+from warehouse.differences.command import change_text, value_text
+from warehouse.differences.records import days_text
 from warehouse.digest import words
 from warehouse.digest.figures import COMMITMENT, PRODUCTIVE, Figures, Ghost, Move, Source, UnitCost
+from warehouse.digest.restated import Restated
 from warehouse.first_screen import NO_TIME, Amount
+
+#: figures of which more is better, or less
+BETTER = {"gpu_net_ratio": True, "productive_gpu_hours": True, "ghost_gpu_hours": False, "ghost_cost": False}
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,30 @@ def _signed_money(change: Amount) -> list[str]:
     if change.unpriced_gpu_hours > NO_TIME:
         known.append("and time without a price" if known else "no price")
     return known
+
+
+def say_restated(restated: Restated) -> list[Row]:
+    """Before, after, change and the kind of reason: of all days together, of the largest days, of the largest workloads."""
+    days = f"{len(restated.days)} days" if len(restated.days) > 1 else days_text(restated.days)
+    return [
+        *(_say_difference(move, move.label, days) for move in restated.figures),
+        *(_say_difference(move, str(move.usage_date), move.label) for move in restated.by_day),
+        *(_say_difference(move, words.clean(move.member), move.label) for move in restated.by_workload),
+    ]
+
+
+def _say_difference(move: Difference, title: str, where: str) -> Row:
+    before, after = (words.clean(value_text(move, value)) for value in (move.before, move.after))
+    why = f"; {', '.join(move.why)}" if move.why else ""
+    change = words.clean(change_text(move)).replace("-", "−")
+    is_judged = move.figure in BETTER and move.change
+    tone = ("good" if (move.change > 0) == BETTER[move.figure] else "bad") if is_judged else ""
+    return Row(title, where, f"{before} → {after}{why}", _plain(change), tone=tone)
+
+
+def say_causes(causes: Sequence[tuple[str, str]]) -> list[str]:
+    """The reasons, each in a sentence; of a kind alone what the kind means."""
+    return [f"{kind}: {words.clean(text, 300)}" if text else words.CAUSES.get(kind, kind) for kind, text in causes]
 
 
 def say_source(source: Source) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from warehouse.differences.records import days_text
 from warehouse.digest import lists, words
 from warehouse.digest.figures import PRODUCTIVE, Figures, Net, Step
 from warehouse.digest.lists import Row
@@ -59,6 +60,9 @@ class Page:
     unit_costs_note: str
     moves: Sequence[Row]
     moves_note: str
+    restated: Sequence[Row]
+    restated_note: str
+    restated_why: Sequence[str]
     money: Sequence[Row]
     sources: Sequence[Row]
     sources_note: str
@@ -94,6 +98,9 @@ def write(figures: Figures) -> Page:
         unit_costs_note=_first_of(len(figures.unit_costs), figures.unit_costs_in_all, "by tokens"),
         moves=[lists.say_move(move, figures) for move in figures.moves],
         moves_note=_moves_note(figures),
+        restated=lists.say_restated(figures.restated) if figures.restated else [],
+        restated_note=_restated_note(figures),
+        restated_why=lists.say_causes(figures.restated.causes) if figures.restated else [],
         money=[lists.say_cost_source(source, amount) for source, amount in figures.cost_sources],
         sources=[lists.say_source(source) for source in figures.sources],
         sources_note=_first_of(len(figures.sources), figures.sources_in_all, "what needs a look first"),
@@ -247,6 +254,20 @@ def _foot(figures: Figures) -> list[str]:
 def _first_of(shown: int, all_of_them: int, order: str) -> str:
     """How a list is ordered, and how many more there are."""
     return f"{order}, {shown} of {words.count(all_of_them)}" if all_of_them > shown else order
+
+
+def _restated_note(figures: Figures) -> str:
+    """Which days moved, against what; or that it cannot be told."""
+    restated = figures.restated
+    if restated is None:
+        return ""
+    if restated.mail_day:
+        since = f"the mail of {restated.mail_day}, made of {words.clean(restated.publication_id)}"
+    else:
+        since = f"the publication before, {words.clean(restated.publication_id)}"
+    if restated.is_gone:
+        return f"Which earlier days moved since {since}, cannot be told: that version has expired."
+    return f"Since {since}, figures of {days_text(restated.days)} moved."
 
 
 def _moves_note(figures: Figures) -> str:

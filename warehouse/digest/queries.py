@@ -193,6 +193,11 @@ class Scope:
         )
         return [Source(*row) for row in rows]
 
+    def workload_ids(self) -> list[str]:
+        """The team's workloads; none for the fleet's edition, which needs no list."""
+        rows = self._rows("select workload_id from dim_workloads where $team is not null and team = $team order by 1")
+        return [workload_id for (workload_id,) in rows]
+
     def warnings(self) -> list[str]:
         """What the gate let through with a note; a team is not told of the whole fleet's."""
         if self._values["team"] is not None:

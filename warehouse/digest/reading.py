@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date, timedelta
+from dataclasses import replace
+from datetime import date
 
 import duckdb
 
@@ -17,29 +18,24 @@ from warehouse.digest.figures import (
     Figures,
     Hold,
     Move,
-    Publication,
     add,
 )
+from warehouse.digest.published import (
+    HeldFromTheStartError,
+    NothingPublishedError,
+    last_whole_day,
+    read_hold,
+    read_publication,
+)
 from warehouse.digest.queries import Scope
+from warehouse.digest.restated import read_restated
 from warehouse.digest.words import NOBODY, clean
 from warehouse.first_screen import NO_TIME, Amount
 from warehouse.home import Home
-from warehouse.verdict import HOLD, read_verdict
-
-#: failed checks that a mail names
-MOST_FAILURES = 3
-
-
-class NothingPublishedError(Exception):
-    """There is no publication, or none that covers a whole day; the message says what to do."""
 
 
 class UnknownTeamError(ValueError):
     """A team that no workload belongs to; the message names those that the warehouse knows."""
-
-
-class HeldFromTheStartError(NothingPublishedError):
-    """Nothing was ever published because the gate holds the only build; the message says why."""
 
 
 def read(home: Home, edition: Edition, usage_date: date | None = None) -> Figures:
@@ -53,7 +49,10 @@ def read(home: Home, edition: Edition, usage_date: date | None = None) -> Figure
             raise HeldFromTheStartError(f"nothing was ever published: the gate holds build {hold.build_id}: {hold.failures[0]}")
         raise NothingPublishedError("nothing is published yet: land a source, then `python -m warehouse run`")
     with connect(home.published_database, read_only=True) as connection:
-        return read_published(connection, edition, usage_date, hold)
+        figures = read_published(connection, edition, usage_date, hold)
+        workload_ids = Scope(connection, edition.team, figures.usage_date).workload_ids()
+    restated = read_restated(home, edition, figures.mail_date, figures.publication.publication_id, workload_ids)
+    return replace(figures, restated=restated)
 
 
 def read_published(
@@ -61,7 +60,7 @@ def read_published(
 ) -> Figures:
     """The figures of an open published database; see `read`."""
     publication = read_publication(connection)
-    day = usage_date or _last_whole_day(connection, publication)
+    day = usage_date or last_whole_day(connection, publication)
     if edition.team is not None:
         _check_team(connection, edition.team)
     scope = Scope(connection, edition.team, day)
@@ -89,46 +88,6 @@ def read_published(
         warnings=scope.warnings(),
         is_ranked_by_money=by_money,
     )
-
-
-def read_hold(home: Home) -> Hold | None:
-    """What the gate last said, if it was no."""
-    verdict = read_verdict(home)
-    if verdict is None or verdict.verdict != HOLD:
-        return None
-    failed = [f"{check.table}: {check.message}" for check in verdict.checks if not check.success and check.severity == "critical"]
-    shown = [clean(failure, 300) for failure in failed[:MOST_FAILURES]]
-    if len(failed) > MOST_FAILURES:
-        shown.append(f"and {len(failed) - MOST_FAILURES} more; `python -m warehouse publish` names them all")
-    return Hold(verdict.build_id, verdict.checked_at, shown or ["the verdict names no check; run `python -m expectations` again"])
-
-
-def read_publication(connection: duckdb.DuckDBPyConnection) -> Publication:
-    """Which version an open published database is."""
-    row = connection.execute(
-        "select publication_id, build_id, published_at, data_through_at, checks_passed from publication"
-    ).fetchone()
-    assert row is not None, "publishing verifies that there is one row"
-    return Publication(*row)
-
-
-def _last_whole_day(connection: duckdb.DuckDBPyConnection, publication: Publication) -> date:
-    row = connection.execute("select min(usage_date), max(usage_date) from mart_ghost_capacity_daily").fetchone()
-    first, last = row or (None, None)
-    if last is None:
-        raise NothingPublishedError(
-            f"{publication.publication_id} holds no GPU's time yet: land an inventory or a scheduler's accounting, "
-            "then `python -m warehouse run`"
-        )
-    if publication.data_through_at is not None:
-        last = min(last, (publication.data_through_at - timedelta(days=1)).date())
-    if last < first:
-        raise NothingPublishedError(
-            f"no whole day is published yet: the first, {first}, is covered through {publication.data_through_at:%H:%M} UTC; "
-            f"its digest can be made when it is over, and `--date {first}` shows what there is"
-        )
-    assert isinstance(last, date)
-    return last
 
 
 def _check_team(connection: duckdb.DuckDBPyConnection, team: str) -> None:

@@ -24,7 +24,10 @@ SENDING, SENT, REFUSED = "sending", "sent", "refused"
 
 @dataclass(frozen=True)
 class Record:
-    """`at` is an ISO instant (UTC); `reply` what the server said last; `copy` counts mails that were asked for again."""
+    """`at` is an ISO instant (UTC); `reply` what the server said last; `copy` counts mails that were asked for again.
+
+    `publication_id` is the version whose figures the mail holds; empty in records of before it was kept.
+    """
 
     recipient: str
     edition: str
@@ -33,6 +36,7 @@ class Record:
     copy: int
     at: str
     reply: str = ""
+    publication_id: str = ""
 
 
 def message_id(day: date, recipient: Recipient, copy: int, domain: str) -> str:
@@ -73,10 +77,32 @@ def remove(home: Home, day: date, recipient: Recipient) -> None:
 
 def of_last_day(home: Home) -> tuple[date, list[Record]] | None:
     """The records of the newest day that has any; None before the first mail."""
-    for folder in sorted(home.digests.glob("????-??-??/sent"), reverse=True):
+    for folder in _newest_first(home):
         if found := list(_all(folder)):
             return date.fromisoformat(folder.parent.name), found
     return None
+
+
+def last_made_of(home: Home, edition: str, before: date) -> tuple[date, str] | None:
+    """Day and version of an edition's last mail for a day before `before` that left, or may have; None before the first."""
+    for folder in _newest_first(home):
+        day = date.fromisoformat(folder.parent.name)
+        found = [one for one in _all(folder) if one.edition == edition and one.state != REFUSED and one.publication_id]
+        if day < before and found:
+            return day, max(found, key=lambda one: one.at).publication_id
+    return None
+
+
+def versions_in_mails(home: Home) -> set[str]:
+    """The versions that the newest mails were made of: the next ones are compared with them, so that they must not expire."""
+    for folder in _newest_first(home):
+        if made_of := {one.publication_id for one in _all(folder) if one.state != REFUSED and one.publication_id}:
+            return made_of
+    return set()
+
+
+def _newest_first(home: Home) -> list[Path]:
+    return sorted(home.digests.glob("????-??-??/sent"), reverse=True)
 
 
 def _all(folder: Path) -> Iterator[Record]:

@@ -28,7 +28,10 @@ TREND, WATERFALL = "trend", "waterfall"
 
 @dataclass(frozen=True)
 class Digest:
-    """An edition of a day. `html` names its pictures `cid:<name>`; `pictures` maps name → PNG."""
+    """An edition of a day. `html` names its pictures `cid:<name>`; `pictures` maps name → PNG.
+
+    `publication_id` is the version that its figures are of.
+    """
 
     edition: Edition
     usage_date: date
@@ -37,6 +40,7 @@ class Digest:
     html: str
     text: str
     pictures: Mapping[str, bytes]
+    publication_id: str
 
     @property
     def html_alone(self) -> str:
@@ -59,7 +63,8 @@ def render(figures: Figures) -> Digest:
     html = _ENVIRONMENT.get_template("digest.html.j2").render(page=page, trend_days=len(figures.days), **sources)
     text = _ENVIRONMENT.get_template("digest.txt.j2").render(page=page)
     return Digest(
-        figures.edition, figures.usage_date, figures.mail_date, page.subject, _inlined(html), text.strip() + "\n", pictures
+        *(figures.edition, figures.usage_date, figures.mail_date, page.subject, _inlined(html), text.strip() + "\n", pictures),
+        publication_id=figures.publication.publication_id,
     )
 
 

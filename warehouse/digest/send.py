@@ -112,7 +112,10 @@ def _deliver_one(home: Home, letter: Letter, found: Record | None, connection: _
     copy = 1 if found is None else found.copy + (found.state == SENT)
     identity = records.message_id(letter.day, letter.recipient, copy, connection.server.sender.domain)
     message = compose(letter.digest, connection.server.sender, letter.recipient.address, identity, now)
-    record = Record(letter.recipient.address, str(letter.recipient.edition), SENDING, identity, copy, at_text(now))
+    record = Record(
+        *(letter.recipient.address, str(letter.recipient.edition), SENDING, identity, copy, at_text(now)),
+        publication_id=letter.digest.publication_id,
+    )
     records.write(home, letter.day, letter.recipient, record)
     try:
         reply = _hand_over(client, connection.server.sender.addr_spec, letter.recipient.address, bytes(message))

@@ -73,6 +73,17 @@ COST_SOURCES = {
     "unpriced": "without a price",
 }
 
+#: why figures of an earlier day moved (kinds of `warehouse.differences`) → how a mail says it that does not say more
+CAUSES = {
+    "late rows": "late rows: more landed of these days",
+    "first bill": "first bill: the provider's bill of these days came",
+    "corrected bill": "corrected bill: the provider billed these days anew",
+    "prices": "prices: a rate card, or the bill that estimates follow, changed",
+    "workload rules": "workload rules: runs or workloads are named, owned or judged otherwise",
+    "software": "software: its rules changed, and every day was built anew",
+    "sealed": "sealed: samples expired",
+}
+
 
 def remedy(state: str, reason: str) -> str:
     """What one would do about a ghost; empty where nothing is known to help."""

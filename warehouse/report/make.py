@@ -8,7 +8,8 @@ import duckdb
 
 from warehouse.digest.editions import Edition
 from warehouse.digest.figures import Figures
-from warehouse.digest.reading import NothingPublishedError, read_publication, read_published
+from warehouse.digest.published import NothingPublishedError, read_publication
+from warehouse.digest.reading import read_published
 from warehouse.report.contents import read_contents
 from warehouse.report.page import Report
 from warehouse.report.tables import read_tables

@@ -101,21 +101,22 @@ def publish(
     coverage: Sequence[tuple[object, ...]] = COVERAGE,
     through: str | None = "2026-11-10 00:10",
     warnings: Sequence[str] = (),
+    version: str = "v000007",
 ) -> Path:
     """Write the database as publishing would leave it; its path."""
     home.create()
-    path = home.published / "v000007" / "gpu_net.duckdb"
+    path = home.published / version / "gpu_net.duckdb"
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
     current = home.published / "current"
-    if not current.is_symlink():
-        current.symlink_to("v000007")
+    current.unlink(missing_ok=True)
+    current.symlink_to(version)
     with duckdb.connect(str(path)) as connection:
         connection.execute(_SCHEMA)
         states = PROJECT_ROOT / "dbt_project" / "seeds" / "states.csv"
         connection.execute(f"create table dim_states as from read_csv('{states}')")
         connection.execute(
-            "insert into publication values ('v000007', 'build-7', '2026-11-10 00:40', ?, 206, ?, '1')", [through, len(warnings)]
+            "insert into publication values (?, 'build-7', '2026-11-10 00:40', ?, 206, ?, '1')", [version, through, len(warnings)]
         )
         for number, message in enumerate(warnings):
             connection.execute(
