@@ -23,13 +23,16 @@ export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help demo real test fuzz chaos lint audit up down bench bench-agent lock clean
+.PHONY: help demo questions real test fuzz chaos lint audit up down bench bench-agent lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## two weeks of 60 made-up GPUs through Airflow's own DAG runs, published, mailed, compared with the planted truth
 	@GPU_NET_STARTED_AT=$(STARTED_AT) $(BIN)/python -m demo
+
+questions: $(STAMP) ## ten questions people ask of a fleet, with the SQL and the answer, on the demo's published database (after `make demo`)
+	@GPU_NET_HOME=$(CURDIR)/.demo/data $(BIN)/python -m warehouse questions
 
 real: $(STAMP) ## the same path on the real captures of ../shared/data/real, each system its own cluster
 	@$(BIN)/python -m tests.real.run

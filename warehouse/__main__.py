@@ -16,6 +16,7 @@ COMMANDS = {
     "diff": "warehouse.differences.command:diff_command",
     "status": "warehouse.status:status_command",
     "digest": "warehouse.digest.command:digest_command",
+    "questions": "warehouse.questions.command:questions_command",
     "what-if": "warehouse.what_if:what_if_command",
     "list-prices": "warehouse.list_prices:list_prices_command",
     "compact": "warehouse.maintenance:compact_command",

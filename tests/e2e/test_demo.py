@@ -15,6 +15,11 @@ import pytest
 
 from demo.planted import compare
 from tests.conftest import PROJECT_ROOT, clean_environment
+from tests.unit.warehouse.report.test_report import contents_of, rounded, summed
+from warehouse.digest.editions import Edition
+from warehouse.digest.reading import read
+from warehouse.home import Home
+from warehouse.questions.asking import ask, read_questions, read_recorded
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
@@ -71,6 +76,26 @@ def test_every_table_and_column_says_in_the_file_what_it_is(demo: Demo) -> None:
         where formula is null and regexp_matches(column_name, '_ratio(_|$)|_per_')"""
     ).fetchall()
     assert unexplained == []
+
+
+def test_the_ten_questions_are_answered_as_they_were_recorded(demo: Demo) -> None:
+    assert {question.name: ask(demo.published, question).says for question in read_questions()} == read_recorded()
+
+
+def test_the_report_says_what_the_mail_and_the_marts_say(demo: Demo) -> None:
+    page = demo.database.with_name("report.html")
+    contents, figures = contents_of(page), read(Home(demo.folder / "data", demo.folder / "data" / "raw"), Edition())
+    states = [state["state"] for state in contents["states"]]
+    fleet = summed(contents, "fleet", 10**6, "state", day=contents["last_whole_day"])
+    assert {states[state]: rounded(amount) for (state,), amount in fleet.items()} == {
+        step.state: rounded(step.amount) for step in figures.steps if step.amount.gpu_hours or step.amount.costs
+    }
+    for part, scale in (("fleet", 10**6), ("holders", 10**4)):
+        found = {states[state]: amount.gpu_hours for (state,), amount in summed(contents, part, scale, "state").items()}
+        marts = dict(
+            demo.published.execute("select state, sum(gpu_hours) from mart_ghost_capacity_daily group by state").fetchall()
+        )
+        assert found == pytest.approx(marts, abs=0.01)
 
 
 def test_every_state_of_the_ledger_has_time(demo: Demo) -> None:
