@@ -6,7 +6,10 @@ import codecs
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 from collectors.command import SourceFailedError
 
@@ -18,6 +21,9 @@ UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 #: bytes that no text holds (all below a space but TAB, LF, CR, ESC and the separators); a twentieth of them tells binary data
 _NO_TEXT = bytes(set(range(32)) - set(b"\t\n\r\x1b\x1c\x1d\x1e\x1f"))
 _HEAD = 4096
+#: text packs to a hundredth at best, a bomb to a thousandth; small files may pack to anything
+MOST_TIMES, BOMB_BYTES = 400, 64 << 20
+_CHUNK = 1 << 20
 
 
 def read_file(path: Path) -> bytes:
@@ -26,13 +32,59 @@ def read_file(path: Path) -> bytes:
         return unpack(file.read(TEXT_LIMIT + 1), path.name, TEXT_LIMIT)
 
 
+class Gzip(gzip.GzipFile):
+    """A gzip file that is read no further where it unpacks to more than `MOST_TIMES` its size: raises SourceFailedError."""
+
+    def __init__(self, packed: BinaryIO, file: str, size: int) -> None:
+        super().__init__(fileobj=packed)
+        self._file, self._size, self._unpacked = file, size, 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        return self._counted(super().read(size))
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._counted(super().read1(size))
+
+    def readinto(self, buffer: Any) -> int:
+        return self._counted_bytes(super().readinto(buffer))
+
+    def _counted(self, data: bytes) -> bytes:
+        self._counted_bytes(len(data))
+        return data
+
+    def _counted_bytes(self, count: int) -> int:
+        self._unpacked += count
+        if self._unpacked > max(BOMB_BYTES, MOST_TIMES * self._size):
+            raise SourceFailedError(
+                f"{self._file}: unpacks to more than {MOST_TIMES} times its size, which no text does; is it what it should be?"
+            )
+        return count
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The file's bytes, unpacked if they are gzip."""
+    with path.open("rb") as plain:
+        is_packed = plain.read(len(GZIP)) == GZIP
+        plain.seek(0)
+        if not is_packed:
+            yield plain
+            return
+        with Gzip(plain, path.name, path.stat().st_size) as unpacked:
+            yield cast(BinaryIO, unpacked)
+
+
 def unpack(data: bytes, file: str, limit: int = TEXT_LIMIT) -> bytes:
     """The bytes without their gzip packing, of which no more than `limit` is unpacked."""
     if data[:2] == GZIP:
+        unpacked = bytearray()
         try:
-            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1)
+            packed = Gzip(io.BytesIO(data), file, len(data))
+            while len(unpacked) <= limit and (part := packed.read(_CHUNK)):
+                unpacked += part
         except (OSError, EOFError, zlib.error) as error:
             raise SourceFailedError(f"{file}: the gzip data is broken ({error}); fetch it again") from error
+        data = bytes(unpacked)
     if len(data) > limit:
         size = f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit >> 10} KiB"
         raise SourceFailedError(f"{file}: larger than {size}, more than one read has; give it in parts")

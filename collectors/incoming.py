@@ -7,8 +7,8 @@
 Scrapes (`dcgm`, `inference`) carry their time in the name: 2026-11-01T00-00-00Z.prom. What `nvidia-smi` printed lies in a
 folder that is called by the node: incoming/nvidia-smi/<cluster>/<node>/FILE.
 A file that landed moves to `incoming/done/` under the same path. One that could not be read stays where it is, is tried
-again and keeps the command failing until somebody looks. Names that begin with a dot or end in `.tmp` or `.part` are left
-alone: write under such a name and rename when the file is whole.
+again and keeps the command failing until somebody looks; so does a link, which is not followed. Names that begin with a dot or
+end in `.tmp` or `.part` are left alone: write under such a name and rename when the file is whole.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Delivery:
 def deliveries(home: Home, kinds: Sequence[str] = KINDS) -> list[Delivery]:
     """What waits in `incoming`, by folder; files of one cluster that need each other together."""
     found: list[Delivery] = []
-    for folder in sorted(path for path in _incoming(home).glob("*") if path.is_dir()):
+    for folder in sorted(path for path in _incoming(home).glob("*") if path.is_dir() and not path.is_symlink()):
         kind = folder.name if folder.name in NATIVE else "tables"
         if kind not in kinds or folder.name == DONE:
             continue
@@ -68,6 +68,11 @@ def deliveries(home: Home, kinds: Sequence[str] = KINDS) -> list[Delivery]:
             for node, group in _groups(kind, folder / (cluster or ""), files):
                 found.append(Delivery(kind, (*call, "--node", node) if node else call, group))
     return found
+
+
+def links(home: Home) -> list[Path]:
+    """Links below `incoming`: whoever may drop a file could have any file of this account read, and moved away, by one."""
+    return sorted(path for path in _incoming(home).rglob("*") if path.is_symlink())
 
 
 def land(delivery: Delivery, home: Home) -> int:
@@ -85,6 +90,9 @@ def land(delivery: Delivery, home: Home) -> int:
     if code in (LANDED, QUARANTINED):
         for file in delivery.files:
             target = _incoming(home) / DONE / file.relative_to(_incoming(home))
+            if not target.parent.resolve().is_relative_to(_incoming(home).resolve()):
+                click.echo(f"{target.parent} leads out of {_incoming(home)}; {file} stays where it is", err=True)
+                return FAILED
             target.parent.mkdir(parents=True, exist_ok=True)
             file.replace(target)
     return code
@@ -96,10 +104,11 @@ def _incoming(home: Home) -> Path:
 
 def _by_cluster(folder: Path) -> Iterator[tuple[str | None, list[Path]]]:
     """Files directly in the folder (None), then those of each subfolder, which names the cluster; sorted."""
-    places = [(None, folder), *((path.name, path) for path in sorted(folder.iterdir()) if path.is_dir())]
+    below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+    places = [(None, folder), *((path.name, path) for path in below)]
     for cluster, place in places:
         files = place.glob("*") if cluster is None else place.rglob("*")
-        whole = sorted(path for path in files if path.is_file() and not _is_unfinished(path))
+        whole = sorted(path for path in files if path.is_file() and not path.is_symlink() and not _is_unfinished(path))
         if whole:
             yield cluster, whole
 
@@ -130,6 +139,9 @@ def incoming(kinds: tuple[str, ...]) -> None:
     """Land the files dropped into GPU_NET_HOME/incoming (all KINDS, or those named)."""
     home = Home.from_environment().create()
     codes = {land(delivery, home) for delivery in deliveries(home, kinds or KINDS)}
+    for link in links(home):
+        click.echo(f"{link}: a link, which may lead anywhere, is not read; put the file itself there", err=True)
+        codes.add(FAILED)
     if not codes:
         click.echo(f"incoming: nothing waits in {_incoming(home)}")
     failed = codes - {LANDED, QUARANTINED}

@@ -30,6 +30,8 @@ __all__ = ["MALFORMED", "RATIO_CEILING", "Conformed", "Reject", "conform", "pars
 MALFORMED = "malformed"
 OUT_OF_RANGE = "out_of_range"
 
+#: labels and tags have some thousand bytes; a text of more would only fill every file and page after it
+LONGEST_TEXT = 1_000_000
 #: groups of tables whose rows say what was measured, and so cannot be of a time to come
 MEASURED = frozenset({"telemetry", "usage"})
 #: a clock that is wrong by minutes is told and put right (semantics 4), one that is wrong by more tells no time at all
@@ -318,6 +320,9 @@ def _breaches(table: Table, column: Column, series: pl.Series, bad: Mapping[int,
         found |= {row: f"{series[row]} is below {column.at_least:g}" for row in (series < column.at_least).arg_true().to_list()}
     if column.above is not None:
         found |= {row: f"{series[row]} is not above {column.above:g}" for row in (series <= column.above).arg_true().to_list()}
+    if series.dtype == pl.String and int(series.str.len_bytes().max() or 0) > LONGEST_TEXT:  # type: ignore[arg-type]
+        longer = (series.str.len_bytes() > LONGEST_TEXT).arg_true().to_list()
+        found |= dict.fromkeys(longer, f"a text of more than {LONGEST_TEXT:,} bytes, which no column holds")
     choices = CHOICES.get((table.name, column.name))
     if choices:
         wrong = (series.is_not_null() & ~series.is_in(sorted(choices))).arg_true()

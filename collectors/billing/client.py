@@ -7,7 +7,6 @@ import hashlib
 import io
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from collectors.billing.parse import (
     wanted_columns,
 )
 from collectors.command import SourceFailedError
-from collectors.files import GZIP, decode, read_file
+from collectors.files import decode, opened, read_file
 from collectors.tables.delimited import UNREADABLE, refuse_endless_lines
 from collectors.tables.parse import read_blocks, split_lines
 
@@ -93,23 +92,12 @@ def content_hash(paths: list[Path], wish: Wish = NOTHING) -> str:
 def _hash(path: Path) -> str:
     digest = hashlib.sha256()
     try:
-        with _open(path) as file:
+        with opened(path) as file:
             while block := file.read(1 << 20):
                 digest.update(block)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise SourceFailedError(f"{path.name}: the gzip data is broken ({error}); fetch it again") from error
     return digest.hexdigest()
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
-    """The file's bytes, unpacked if they are gzip."""
-    with path.open("rb") as plain:
-        if _head(path)[:2] != GZIP:
-            yield plain
-            return
-        with gzip.GzipFile(fileobj=plain) as unpacked:
-            yield unpacked
 
 
 def _head(path: Path) -> bytes:

@@ -23,6 +23,9 @@ from warehouse.conform import MALFORMED, Reject
 
 #: no object of a cluster is larger (etcd takes 1.5 MiB), and YAML needs a hundred times its text
 YAML_LIMIT = 16 << 20
+#: a few lines of aliases of aliases name billions of values; labels written out would be all of them
+MOST_ALIASES = 20
+_ALIAS = re.compile(r"(?:^|[\s\[,{:-])\*[\w.-]")
 #: broken items of one file after which the rest is not searched for whole ones
 MOST_BROKEN = 20
 
@@ -196,6 +199,8 @@ class ObjectReader:
         try:
             if len(block) > YAML_LIMIT:
                 raise ValueError(f"one object of more than {YAML_LIMIT >> 20} MiB; save it as JSON (-o json)")
+            if _ALIAS.search(block) and _count_aliases(block) > MOST_ALIASES:
+                raise ValueError(f"more than {MOST_ALIASES} YAML aliases, which kubectl never writes and which grow without end")
             values = list(yaml.load_all(block, Loader=_loader()))
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             self.is_cut = True
@@ -276,6 +281,11 @@ def _yaml_items(document: str, start: int, indent: int) -> tuple[list[tuple[int,
         cuts.append(match.start())
     edges = [*cuts, end]
     return [(first, document[first:last]) for first, last in pairwise(edges)], document[end:]
+
+
+def _count_aliases(block: str) -> int:
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    return sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(block, Loader=loader))
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import json
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
@@ -13,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from collectors.command import SourceFailedError
-from collectors.files import GZIP, UTF_16, refuse_binary
+from collectors.files import UTF_16, opened, refuse_binary
 from collectors.parsed import to_frame
 from collectors.tables.delimited import (
     TEXT_CHUNK_ROWS,
@@ -28,6 +27,9 @@ from warehouse.landing_shape import Table
 
 #: rows per frame of a Parquet file: bounds memory whatever the file's size
 CHUNK_ROWS = 500_000
+
+#: a reading takes some ten bytes; equal rows without end take none, and fill the memory when they are unpacked
+BOMB_ROWS, MOST_ROWS_PER_BYTE = 5_000_000, 20
 
 #: bytes read at a time from text
 BLOCK_BYTES = 16 * 2**20
@@ -54,9 +56,7 @@ def read_blocks(path: Path) -> Iterator[bytes]:
 
     Bytes that are no UTF-8 stay as they are. Raises what reading raises: EOFError and OSError where gzip ends early.
     """
-    with path.open("rb") as file:
-        head = file.read(4)
-    with gzip.open(path) if head[:2] == GZIP else path.open("rb") as binary:
+    with opened(path) as binary:
         blocks = _filled(binary)
         first = next(blocks, b"")
         wide = first[:2] in UTF_16
@@ -87,6 +87,10 @@ def _parquet(path: Path, table: Table, given: Collection[str]) -> Iterator[Piece
         scan = pl.scan_parquet(path, hive_partitioning=False)
         names = scan.collect_schema().names()
         require_columns(path, names, table, given)
+        rows, size = scan.select(pl.len()).collect().item(), path.stat().st_size
+        if rows > max(BOMB_ROWS, MOST_ROWS_PER_BYTE * size):
+            told = f"{rows:,} rows in {size:,} bytes, more than {MOST_ROWS_PER_BYTE} a byte"
+            raise SourceFailedError(f"{path}: {told}, which no readings pack to; is it what it should be?")
         wanted = [column.name for column in table.columns if column.name in names]
         line = 1
         for frame in scan.select(wanted).collect_batches(chunk_size=CHUNK_ROWS, maintain_order=True):
