@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -24,15 +25,17 @@ from typing import Any
 import click
 import duckdb
 
-from warehouse import control
+from warehouse import control, damage
 from warehouse.atomic import replaced
 from warehouse.command_line import INSTANT
 from warehouse.database import WarehouseLockedError, locked
 from warehouse.home import PROJECT_ROOT, Home
 from warehouse.init.land import config_messages
 from warehouse.landing import Window
-from warehouse.outcomes import landed_tables
+from warehouse.outcomes import LandedTable, current_files, landed_tables
 from warehouse.verdict import last_build
+
+logger = logging.getLogger(__name__)
 
 DBT_PROJECT = PROJECT_ROOT / "dbt_project"
 #: what dbt read of the project, kept beside it: a full parse takes longer than most builds of a small fleet
@@ -78,7 +81,15 @@ def build(home: Home, window: Window = EVERYTHING, *, full_refresh: bool = False
             if full_refresh:
                 # every day is built, each as of all that has landed: a window has nothing left to say
                 window = EVERYTHING
+            set_aside = damage.find_damaged(connection, home.raw, [file for _, file in current_files(landed)])
+            for message in damage.messages(home.raw, set_aside):
+                logger.warning(message)
+            # a landing of which a file is damaged counts as not seen, so that it is built when it is whole again
+            damaged_landings = {record.collection_run_id for record in landed if set_aside.keys() & set(record.files)}
+            landed = damage.without(landed, set_aside)
             fresh = landed if full_refresh else control.not_consumed(connection, landed)
+            if not full_refresh:
+                fresh = [record for record in fresh if record.files or record.collection_run_id not in damaged_landings]
             has_new_rows = any(record.status == "landed" for record in fresh)
             is_due = (
                 full_refresh
@@ -97,7 +108,11 @@ def build(home: Home, window: Window = EVERYTHING, *, full_refresh: bool = False
             build_id = f"{started_at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
             control.write_inputs(connection, home, landed, fresh, window, build_id=build_id, full_refresh=is_renewal)
             connection.execute("checkpoint")
-        run_dbt(home, full_refresh=full_refresh)
+        try:
+            run_dbt(home, full_refresh=full_refresh)
+        except BuildFailedError as error:
+            _name_broken_files(home, landed, fresh, error)
+            raise
         with control.open_build_database(home) as connection:
             days = control.record_build(
                 connection,
@@ -106,10 +121,20 @@ def build(home: Home, window: Window = EVERYTHING, *, full_refresh: bool = False
                 version=version,
                 window=window,
                 full_refresh=full_refresh,
-                consumed=fresh,
+                consumed=[record for record in fresh if record.collection_run_id not in damaged_landings],
             )
         seconds = (datetime.now(UTC).replace(tzinfo=None) - started_at).total_seconds()
         return BuildSummary(build_id, "succeeded", days, seconds, full_refresh)
+
+
+def _name_broken_files(home: Home, landed: Sequence[LandedTable], fresh: Sequence[LandedTable], error: BuildFailedError) -> None:
+    """Raise what dbt said with the landed files that break when they are read; nothing where none does."""
+    current = {file for _, file in current_files(landed)}
+    for records in (fresh, landed):
+        files = sorted({file for record in records for file in record.files if file in current})
+        if broken := damage.unreadable(home.raw, files):
+            told = "\n".join(f"{home.raw / file} {fault}: move it away, then {damage.REMEDY}" for file, fault in broken.items())
+            raise BuildFailedError(f"{told}\n{error}") from error
 
 
 def project_version() -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,21 +24,26 @@ from pathlib import Path
 import polars as pl
 
 from warehouse.atomic import Staging, alone, replaced, sweep
+from warehouse.damage import fault_of
 from warehouse.home import Home
 from warehouse.landing import write_outcome
 from warehouse.landing_shape import LINEAGE, TABLES, Table
-from warehouse.landing_writer import sort_by_key, stamp, writing
+from warehouse.landing_writer import LandingError, sort_by_key, stamp, writing
 from warehouse.leftovers import GRACE, delete_leftovers
 from warehouse.outcomes import (
     COMPACTED,
     COMPACTED_OUTCOMES,
+    REMEDY,
     LandedTable,
     current_files,
     is_compacted,
     landed_tables,
     outcome_files,
     outcome_frame,
+    unreadable_outcomes,
 )
+
+logger = logging.getLogger(__name__)
 
 SOURCE = "compaction"
 #: rows of a merged file: sorting so many samples takes about 1 GB
@@ -95,10 +101,12 @@ def compact(
     settled_before = datetime.now(UTC).replace(tzinfo=None) - older_than
     grace = timedelta(0) if delete_now else grace
     with alone(home.raw, "maintenance"):
+        if damaged := unreadable_outcomes(home.raw):
+            raise LandingError(f"{damaged[0]} cannot be read; {REMEDY}. Nothing was compacted")
         swept = sweep(home.raw) + sweep(home.quarantine)
         merges = []
         names = set(tables) if tables is not None else {name for name, table in TABLES.items() if not table.is_reference}
-        for table, day, files in _partitions(landed_tables(home.raw), names, settled_before):
+        for table, day, files in _partitions(home.raw, landed_tables(home.raw), names, settled_before):
             merge = _merge(home, table, day, files, target_rows)
             if merge:
                 merges.append(merge)
@@ -110,10 +118,14 @@ def compact(
 
 
 def _partitions(
-    records: Sequence[LandedTable], names: set[str], landed_before: datetime
+    raw: Path, records: Sequence[LandedTable], names: set[str], landed_before: datetime
 ) -> Iterator[tuple[Table, str, list[str]]]:
     """(table, day, files) of what may be merged, in the order in which the files landed."""
     settled = {file for record in records if record.landed_at <= landed_before for file in record.files}
+    damaged = {file for _, file in current_files(records) if file in settled and fault_of(raw / file)}
+    for file in sorted(damaged):
+        logger.warning("%s is damaged and stays as it is; land its input again", raw / file)
+    settled -= damaged
     found: dict[tuple[str, str], list[str]] = {}
     for name, file in current_files(records):
         if name in names and file in settled:

@@ -28,11 +28,12 @@ import polars as pl
 from warehouse.atomic import Staging, replaced, sweep
 from warehouse.conform import Reject, conform, without_future
 from warehouse.content import RowsHash, hash_landing
+from warehouse.damage import fault_of
 from warehouse.home import Home
 from warehouse.landing_shape import COLLECTION_RUNS, TABLES, Table
 from warehouse.landing_writer import SHOWN_REJECTS, Landed, LandingError, LandingWriter, Window, writing
 from warehouse.masking import mask, mask_json, redact
-from warehouse.outcomes import is_committed, landed_tables, read_landing
+from warehouse.outcomes import current_files, is_committed, landed_tables, read_landing
 
 __all__ = ["CollectionOutcome", "Frames", "Landing", "LandingError", "Piece", "Window", "read_quarantine", "write_outcome"]
 
@@ -174,7 +175,7 @@ class Landing:
         the table counts as landed, and the id then names the state it follows.
         """
         run_id = f"{source}-{content_hash[:20]}"
-        if not is_committed(self.home.raw, source, run_id):
+        if not is_committed(self.home.raw, source, run_id) or self._is_damaged(source, run_id):
             return run_id, False
         names = {name for name in tables if TABLES[name].is_reference}
         newest = [record for record in landed_tables(self.home.raw, source) if record.table_name in names][-1:]
@@ -182,6 +183,12 @@ class Landing:
             return run_id, True
         after = hashlib.sha256(f"{content_hash} after {newest[0].collection_run_id}".encode()).hexdigest()
         return f"{source}-{after[:20]}", False
+
+    def _is_damaged(self, source: str, run_id: str) -> bool:
+        """Whether a file of the landing is gone or cut off that no compaction and no retention took away: it is written again."""
+        files = {file for record in read_landing(self.home.raw, source, run_id) for file in record.files}
+        damaged = {file for file in files if fault_of(self.home.raw / file)}
+        return bool(damaged) and bool(damaged & {file for _, file in current_files(landed_tables(self.home.raw))})
 
     def _already_landed(
         self, source: str, cluster: str | None, run_id: str, window: Window | None, notes: Sequence[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ from pathlib import Path
 from warehouse.atomic import STALE_SECONDS
 from warehouse.home import Home
 from warehouse.landing_shape import TABLES
-from warehouse.outcomes import current_files, landed_tables
+from warehouse.outcomes import current_files, landed_tables, unreadable_outcomes
+
+logger = logging.getLogger(__name__)
 
 #: how long a replaced file stays for readers that listed it before it was replaced
 GRACE = timedelta(hours=1)
@@ -32,6 +35,10 @@ def delete_leftovers(home: Home, *, grace: timedelta) -> int:
     quarantined = list(home.quarantine.glob("*/dt=*/*.parquet"))
     records = landed_tables(home.raw)
     replaced_before = datetime.now(UTC).replace(tzinfo=None) - grace
+    if damaged := unreadable_outcomes(home.raw):
+        # which files such a record lists is not known: none may be taken for one that no record lists
+        logger.warning("%s cannot be read: no file is deleted until it is mended or gone", damaged[0])
+        return 0
     current = {file for _, file in current_files(records)}
     replaced = {file for record in records if record.landed_at <= replaced_before for file in record.removed_files}
     listed = current | {file for record in records for file in record.removed_files}

@@ -1,12 +1,15 @@
 """Read the outcome records: what has landed, and which files hold it now.
 
 A record is one small file. `warehouse.compaction` copies many of them into one `compacted-<hash>.parquet` per source
-and removes the small ones later; a record that is in both is read once.
+and removes the small ones later; a record that is in both is read once. A file of records that cannot be read, and a name in a
+record that leads out of the landing root, are told and passed over: the rest is read.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,6 +26,12 @@ EXPIRED = "expired"
 COMPACTED_OUTCOMES = "compacted-"
 
 Read = TypeVar("Read")
+
+logger = logging.getLogger(__name__)
+
+REMEDY = "what landed with it is left out; land its input again, or bring the file back from a copy"
+
+_DAY = re.compile(r"dt=\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True)
@@ -70,8 +79,8 @@ def read_landing(raw: Path, source: str, collection_run_id: str) -> list[LandedT
     def read() -> list[LandedTable]:
         found = list((raw / source / "collection_runs").glob(f"dt=*/{collection_run_id}.parquet"))
         for path in found or [path for path in outcome_files(raw, source) if is_compacted(path)]:
-            frame = pl.scan_parquet(path).filter(pl.col("collection_run_id") == collection_run_id).collect()
-            if frame.height:
+            frame = _read_each([path])
+            if frame is not None and (frame := frame.filter(pl.col("collection_run_id") == collection_run_id)).height:
                 return _records(frame)
         return []
 
@@ -85,12 +94,12 @@ def outcome_frame(raw: Path, source: str = "*") -> pl.DataFrame | None:
         paths = outcome_files(raw, source)
         if not paths:
             return None
-        compacted = [path for path in paths if is_compacted(path)]
-        frames = [pl.read_parquet(compacted, missing_columns="insert")] if compacted else []
-        known = {run_id for frame in frames for run_id in frame["collection_run_id"]}
-        small = [path for path in paths if not is_compacted(path) and path.stem not in known]
-        if small:
-            frames.append(pl.read_parquet(small, missing_columns="insert"))
+        found = [_read_together([path for path in paths if is_compacted(path)])]
+        known = set() if found[0] is None else set(found[0]["collection_run_id"])
+        found.append(_read_together([path for path in paths if not is_compacted(path) and path.stem not in known]))
+        frames = [frame for frame in found if frame is not None]
+        if not frames:
+            return None
         frame = pl.concat(frames, how="diagonal_relaxed")
         return frame.unique(["collection_run_id", "table_name"], keep="first", maintain_order=True)
 
@@ -112,6 +121,63 @@ def current_files(records: Sequence[LandedTable]) -> Iterator[tuple[str, str]]:
             if file not in removed and file not in seen:
                 seen.add(file)
                 yield record.table_name, file
+
+
+def unreadable_outcomes(raw: Path) -> list[Path]:
+    """Files of outcome records that cannot be read: what landed with them is not known."""
+    paths = outcome_files(raw)
+    try:
+        if paths:
+            pl.read_parquet(paths, columns=["collection_run_id", "table_name", "files"])
+    except pl.exceptions.PolarsError:
+        return [path for path in paths if path.exists() and _read_each([path], tell=False) is None]
+    except FileNotFoundError:
+        pass
+    return []
+
+
+def _read_together(paths: Sequence[Path]) -> pl.DataFrame | None:
+    if not paths:
+        return None
+    try:
+        return pl.read_parquet(list(paths), missing_columns="insert")
+    except pl.exceptions.PolarsError:
+        return _read_each(paths)
+
+
+def _read_each(paths: Sequence[Path], *, tell: bool = True) -> pl.DataFrame | None:
+    """The records of the files that can be read; a damaged one is named, and costs what it holds and no more."""
+    frames = []
+    for path in paths:
+        try:
+            frame = pl.read_parquet(path)
+            if not {"collection_run_id", "table_name", "files"} <= set(frame.columns):
+                raise pl.exceptions.ColumnNotFoundError("it is no outcome record")
+            frames.append(frame)
+        except pl.exceptions.PolarsError as error:
+            if tell:
+                said = str(error).splitlines()[0][:200]
+                logger.warning("%s cannot be read (%s): %s", path, said, REMEDY)
+    return pl.concat(frames, how="diagonal_relaxed") if frames else None
+
+
+def _inside(run_id: str, text: str | None) -> tuple[str, ...]:
+    """The files of a record, without names that lead out of the landing root: hosts that land there are not all trusted alike."""
+    names = json.loads(text or "[]")
+    good = tuple(name for name in names if is_inside(name))
+    if len(good) < len(names):
+        logger.warning("landing %s names files outside of the landing root: they are left out", run_id)
+    return good
+
+
+def is_inside(name: str) -> bool:
+    """Whether a file's name, relative to the landing root, stays below it and is a data file of a day."""
+    parts = name.split("/")
+    return (
+        len(parts) == 4
+        and not any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts)
+        and _DAY.fullmatch(parts[2]) is not None
+    )
 
 
 def _retried(read: Callable[[], Read]) -> Read:
@@ -140,8 +206,8 @@ def _record(row: Mapping[str, Any]) -> LandedTable:
         rows_landed=row["rows_landed"],
         rows_quarantined=row["rows_quarantined"],
         content_hash=row["content_hash"],
-        files=tuple(json.loads(row["files"] or "[]")),
-        removed_files=tuple(json.loads(row["removed_files"] or "[]")),
+        files=_inside(row["collection_run_id"], row["files"]),
+        removed_files=_inside(row["collection_run_id"], row["removed_files"]),
         through=json.loads(row["clusters"] or "{}"),
         rejects=json.loads(row["rejects"] or "{}"),
         window_start_at=row["window_start_at"],

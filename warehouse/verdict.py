@@ -66,7 +66,7 @@ class Verdict:
 
 
 def last_build(connection: duckdb.DuckDBPyConnection) -> Build | None:
-    """The newest build on record; None where nothing was ever built.
+    """The build recorded last, whatever the clock said then; None where nothing was ever built.
 
     `control.build_window` names the build that began last. Where that is another one, it failed or was killed, and the tables
     hold a mixture of the two.
@@ -78,7 +78,7 @@ def last_build(connection: duckdb.DuckDBPyConnection) -> Build | None:
         return None
     newest = connection.execute(
         """select build_id, started_at, finished_at, status, version, data_through_at, is_full_refresh
-        from control.builds order by coalesce(finished_at, started_at) desc nulls last, build_id desc limit 1"""
+        from control.builds order by rowid desc limit 1"""
     ).fetchall()
     if not newest:
         return None
