@@ -13,7 +13,7 @@ import click
 
 from warehouse.command_line import INSTANT
 from warehouse.home import Home
-from warehouse.masking import mask, redact
+from warehouse.masking import redact
 
 if TYPE_CHECKING:
     from warehouse.landing import CollectionOutcome, Landing
@@ -79,7 +79,7 @@ def source(name: str, *, cluster: str | None, inputs: tuple[Path, ...] | list[Pa
         yield
     except (SourceFailedError, OSError) as error:
         # a message may quote bytes of the source that are no text
-        message = mask(redact(str(error).encode("utf-8", "replace").decode()))
+        message = redact(str(error).encode("utf-8", "replace").decode())
         landing().record_failure(name, message, cluster=cluster, inputs=[str(path) for path in inputs])
         click.echo(f"{name}: {message}", err=True)
         sys.exit(FAILED)

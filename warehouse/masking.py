@@ -58,7 +58,7 @@ _CREDENTIAL = re.compile(
     """
 )
 _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]+@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?![\w-])")
-_HOME_FOLDER = re.compile(r"(/(?:home|Users)/)([^/\s\"',;:]+)")
+_HOME_FOLDER = re.compile(r"(?<![\w.\]-])(/(?:home|Users)/)([^/\s\"',;:]+)")
 
 #: the last word of a key in labels or tags
 _SECRET_KEY = re.compile(rf"(?i)(?:{_WORDS}|private[_-]?key)$")

@@ -47,7 +47,7 @@ HARMLESS = [
     *("i-0123456789abcdef0", "NVIDIA H100 80GB HBM3", "registry.example.com:5000/team/image:1.2", "http://node1:9400/metrics"),
     *("/subscriptions/0f/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/vm1", "owner: ml-platform", "bearer"),
     *("arn:aws:ec2:eu-west-1:123456789012:instance/i-1", "sk-project-alpha-vision-encoder-run-17", "authorization-service"),
-    *("日本語ジョブ", "a" * 10_000, "train --token-limit 512", "a" + "=b" * 1000),
+    *("日本語ジョブ", "a" * 10_000, "train --token-limit 512", "a" + "=b" * 1000, "/srv/home/gpu-net/incoming"),
 ]
 
 

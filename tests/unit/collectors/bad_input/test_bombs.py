@@ -57,7 +57,7 @@ def waiting(home: Path) -> dict[str, str]:
     header = b"cluster,node,seen_at\n"
     bad = {
         "nodes/a-lines.csv.gz": (gzip.compress(header) + big, "400 times"),
-        "nodes/b-one-line.csv.gz": (gzip.compress(header) + bomb(72, b"0" * 1024), "MiB"),
+        "nodes/b-one-line.csv.gz": (gzip.compress(header) + bomb(72, b"0" * 1024), "400 times"),
         "nodes/c-archive.csv": (zipped(b"x" * (64 << 20)), "binary data"),
         "nodes/d-zstd.csv": (b"\x28\xb5\x2f\xfd" + bytes(range(8)) * 100, "binary data"),
         "slurm/c1/sacct.txt.gz": (big, "400 times"),
