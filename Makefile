@@ -23,10 +23,10 @@ export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help demo questions real test fuzz chaos lint audit up down bench bench-agent lock clean
+.PHONY: help demo questions real test fuzz chaos lint audit up down bi-superset bi-superset-down bi-clients bench bench-agent lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## two weeks of 60 made-up GPUs through Airflow's own DAG runs, published, mailed, compared with the planted truth
 	@GPU_NET_STARTED_AT=$(STARTED_AT) $(BIN)/python -m demo
@@ -66,6 +66,15 @@ up: $(STAMP) ## start Airflow here (SQLite, this project's DAGs), print address 
 down: $(STAMP) ## end the Airflow that `make up` started
 	@$(BIN)/python -m dags.local.standalone down
 
+bi-superset: $(STAMP) ## Apache Superset over the published database, with the dashboard: environment of its own, address, login
+	@$(BIN)/python -m warehouse.superset up
+
+bi-superset-down: $(STAMP) ## end the Superset that `make bi-superset` started
+	@$(BIN)/python -m warehouse.superset down
+
+bi-clients: $(STAMP) ## read in every client and version (duckdb, SQLAlchemy, Polars, pandas, JavaScript) while 50 versions are published
+	@$(BIN)/python -m tests.integration.clients.campaign
+
 bench: $(STAMP) ## time landing and building one day of 1,000 GPUs against DuckDB's own scan, and a day after sixty days of history against the second
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.history
@@ -80,11 +89,16 @@ lock: $(STAMP) ## renew the locked requirement files from pyproject.toml
 	@$(COMPILE) --universal pyproject.toml -c requirements/dev.txt -o requirements/base.txt
 	@$(COMPILE) --universal pyproject.toml --extra warehouse -c requirements/dev.txt -o requirements/warehouse.txt
 	@$(COMPILE) --universal pyproject.toml --extra warehouse --extra airflow -c requirements/dev.txt -o requirements/airflow.txt
+	@printf '%s\n' $(SUPERSET) | $(COMPILE) --universal - -o requirements/superset.txt
+
+# an environment of its own: Superset wants other versions of what both use
+SUPERSET := apache-superset==6.1.0 duckdb-engine==0.17.0 duckdb==2.0.1 rich cachetools flask-caching==2.3.1 \
+    selenium
 
 COMPILE := $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-strip-extras
 
-clean: ## remove what can be made again: .venv, caches, .demo, .real, dbt's artifacts (never GPU_NET_HOME)
-	@rm -rf $(VENV) .demo .real .mypy_cache .ruff_cache .pytest_cache .hypothesis dbt_project/target dbt_project/logs *.egg-info
+clean: ## remove what can be made again: .venv, caches, .bi, .demo, .real, dbt's artifacts (never GPU_NET_HOME)
+	@rm -rf $(VENV) .bi .demo .real .mypy_cache .ruff_cache .pytest_cache .hypothesis dbt_project/target dbt_project/logs *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # redone when a lock changes; a half-built or broken .venv is built anew

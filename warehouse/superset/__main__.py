@@ -1,0 +1,5 @@
+"""`python -m warehouse.superset up | down | export`."""
+
+from warehouse.superset.command import main
+
+main(prog_name="python -m warehouse.superset")
