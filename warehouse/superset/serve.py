@@ -43,6 +43,8 @@ def prepare(app: Any, folder: Path, assets: dict[str, str]) -> None:
     password = (folder / "admin_password").read_text().strip()
     user = security_manager.find_user(ADMINISTRATOR)
     if user is None:
+        # what `superset init` does: without it even an administrator may see nothing
+        app.appbuilder.add_permissions(update_perms=True)
         security_manager.sync_role_definitions()
         role = security_manager.find_role("Admin")
         user = security_manager.add_user(ADMINISTRATOR, "GPU", "Net", "admin@localhost.localdomain", role, password=password)
@@ -64,6 +66,7 @@ def serve(app: Any, folder: Path, port: int) -> None:
         def load_config(self) -> None:
             settings = {
                 **{"bind": f"127.0.0.1:{port}", "workers": 1, "worker_class": "gthread", "threads": 8, "timeout": 120},
+                "control_socket_disable": True,
                 "when_ready": lambda _: (folder / "ready").touch(),
             }
             for name, value in settings.items():
