@@ -16,9 +16,8 @@ next run tries them again. One that is *left open* may have arrived and is not s
 from __future__ import annotations
 
 from airflow.sdk import AssetOrTimeSchedule, CronTriggerTimetable, dag, task
+from gpu_net_messages import MAIL_CONNECTION, mail_server
 from gpu_net_steps import DEFAULT_ARGS, START_DATE, WAREHOUSE_PUBLISHED, log
-
-CONNECTION = "gpu_net_smtp"
 
 
 @dag(
@@ -33,35 +32,17 @@ CONNECTION = "gpu_net_smtp"
 def send_digest() -> None:
     @task
     def send() -> None:
-        import smtplib
-        from collections.abc import Iterator
-        from contextlib import contextmanager
         from datetime import UTC, datetime
 
-        from airflow.providers.smtp.hooks.smtp import SmtpHook
-        from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException, AirflowSkipException
+        from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
         from warehouse.digest.command import send_editions
         from warehouse.digest.published import NothingPublishedError
-        from warehouse.digest.server import MailServer, parse_sender
         from warehouse.home import Home
 
-        try:
-            extras = SmtpHook.get_connection(CONNECTION).extra_dejson
-        except AirflowNotFoundException:
-            raise AirflowSkipException(f"no connection {CONNECTION}: no mail server to send through") from None
-
-        @contextmanager
-        def connect() -> Iterator[smtplib.SMTP]:
-            try:
-                hook = SmtpHook(CONNECTION).get_conn()
-            except AirflowException as error:
-                raise OSError(str(error)) from error
-            with hook:
-                # the hook's own way to send writes the message itself, without pictures inside or a Message-ID of ours
-                yield hook._smtp_client
-
-        server = MailServer(parse_sender(extras.get("from_email", ""), f"from_email of {CONNECTION}"), connect)
+        server = mail_server()
+        if server is None:
+            raise AirflowSkipException(f"no connection {MAIL_CONNECTION}: no mail server to send through")
         try:
             deliveries, refused = send_editions(Home.from_environment(), server, datetime.now(UTC).replace(tzinfo=None))
         except NothingPublishedError as error:

@@ -17,6 +17,7 @@ COMMANDS = {
     "status": "warehouse.status:status_command",
     "digest": "warehouse.digest.command:digest_command",
     "questions": "warehouse.questions.command:questions_command",
+    "alerts": "warehouse.alerts.command:alerts_command",
     "what-if": "warehouse.what_if:what_if_command",
     "list-prices": "warehouse.list_prices:list_prices_command",
     "compact": "warehouse.maintenance:compact_command",

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from warehouse.alerts.command import show_alerts
 from warehouse.build import build_window
 from warehouse.command_line import INSTANT
 from warehouse.first_screen import show
@@ -35,10 +36,15 @@ def run_command(since: object, until: object, full_refresh: bool, force: bool) -
         click.echo(f"nothing has landed in {home.raw}; python -m collectors check says what can be collected here", err=True)
         sys.exit(HELD)
     window = [part for name, value in (("--since", since), ("--until", until)) if value for part in (name, f"{value}Z")]
-    run_step("warehouse", "build", *window, *(["--full-refresh"] if full_refresh else []))
-    run_step("expectations")
-    run_step("warehouse", "publish", *(["--force"] if force else []))
+    try:
+        run_step("warehouse", "build", *window, *(["--full-refresh"] if full_refresh else []))
+        run_step("expectations")
+        run_step("warehouse", "publish", *(["--force"] if force else []))
+    except SystemExit:
+        show_alerts(home)
+        raise
     show(home.published_database, most_clusters=MOST_CLUSTERS)
+    show_alerts(home)
     click.echo("what is missing, and what to do next: python -m warehouse status")
 
 

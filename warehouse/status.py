@@ -16,6 +16,7 @@ from rich.table import Table
 
 from warehouse import publications
 from warehouse.advice import Advice, advise
+from warehouse.alerts import records as events
 from warehouse.database import connect
 from warehouse.digest import records
 from warehouse.digest.words import clean
@@ -154,6 +155,7 @@ def read_steps(home: Home) -> Iterator[Step]:
         remedy = "python -m warehouse publish" if is_behind else ""
         yield Step("publication", f"{row[0]} of build {row[1]}{since}", row[2], remedy)
     yield from _digest_step(home)
+    yield from _alerts_step(home)
 
 
 def _digest_step(home: Home) -> Iterator[Step]:
@@ -168,6 +170,14 @@ def _digest_step(home: Home) -> Iterator[Step]:
     is_open = any(mail.state != records.SENT for mail in mails)
     at = datetime.fromisoformat(max(mail.at for mail in mails)).replace(tzinfo=None)
     yield Step("digest", state, at, "python -m warehouse digest --send --resend" if is_open else "")
+
+
+def _alerts_step(home: Home) -> Iterator[Step]:
+    """How many alerts fire, and since when the oldest does; where none does, nothing."""
+    fires = events.firing(events.read_all(home))
+    if fires:
+        since = min(datetime.fromisoformat(event.since).replace(tzinfo=None) for event in fires)
+        yield Step("alerts", f"{len(fires)} fire", since, "python -m warehouse alerts")
 
 
 def age(instant: datetime | None, now: datetime) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -87,7 +88,7 @@ def test_a_task_is_tried_again_after_a_while_and_does_not_hang_for_ever(dag: Any
 
 def test_what_writes_the_warehouse_takes_the_pools_only_slot(dag: Any) -> None:
     writes = "layer:warehouse" in dag.tags
-    assert {task.pool for task in dag.tasks} == {WRITER_POOL if writes else "default_pool"}
+    assert {task.pool for task in dag.tasks if not task.is_teardown} == {WRITER_POOL if writes else "default_pool"}
     # a run that has built goes on to its gate before another run builds
     assert not writes or {str(getattr(task.weight_rule, "name", task.weight_rule)).lower() for task in dag.tasks} != {
         "downstream"
@@ -129,10 +130,14 @@ def test_a_step_that_ends_badly_raises_with_its_last_lines(dag_bag: Any) -> None
         run_command("warehouse", "nothing", final=(2,))
 
 
-def test_a_held_verdict_fails_publish_for_good_and_names_the_failed_check(dag_bag: Any, home: Path) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+def test_a_held_verdict_fails_publish_for_good_and_is_told_once_with_the_failed_check(
+    dag_bag: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
     from tests.unit.expectations.fake_build import allow, make_build
+    from tests.unit.warehouse.alerts.receiver import receiving
+    from warehouse.alerts.rules import rules_path
     from warehouse.home import Home
     from warehouse.verdict import HOLD
 
@@ -141,6 +146,27 @@ def test_a_held_verdict_fails_publish_for_good_and_names_the_failed_check(dag_ba
         dag_bag.dags["build_warehouse"].get_task("publish").python_callable()
     assert "exit code 3" in str(held.value)
     assert not Home.from_environment().published_database.exists()
+
+    alert = dag_bag.dags["build_warehouse"].get_task("alert")
+    # it runs although `publish` failed, and the run has failed although it runs
+    assert alert.is_teardown
+    assert not alert.on_failure_fail_dagrun
+    assert alert.upstream_task_ids == {"publish"}
+    rules_path(Home.from_environment()).write_text("rule,kind\nheld,build_held\n")
+    with receiving() as receiver:
+        connection = {"conn_type": "http", "password": f"{receiver.url}/s3cret"}
+        monkeypatch.setenv("AIRFLOW_CONN_GPU_NET_WEBHOOK", json.dumps(connection))
+        for _ in range(2):
+            alert.python_callable()
+        (message,) = receiver.messages
+        assert "fct_gpu_ledger_hourly: Two rows are one." in message["text"]
+        receiver.status = 500
+        allow(Home.from_environment(), "build-001")
+        alert.python_callable()
+        allow(Home.from_environment(), "build-001", verdict=HOLD)
+        with pytest.raises(AirflowException, match="webhook, 1 event: failed: the server said 500") as failed:
+            alert.python_callable()
+        assert "s3cret" not in str(failed.value)
 
 
 def test_the_copy_does_nothing_without_its_connection_and_hands_it_on_unlogged(

@@ -14,6 +14,7 @@ render.py     HTML and text of an edition (`templates/`)
 message.py    an edition as a mail to one recipient, or as files to look at
 records.py    who was sent what, one file per day, edition and recipient
 send.py       hand the mails to a server, each at most once
+handing_over.py  one mail in the steps of the protocol: whether it left is known
 server.py     the mail server that `GPU_NET_SMTP_…` names
 command.py    `python -m warehouse digest`
 """

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import click
 import duckdb
 
+from warehouse.alerts.conditions import Firing, evaluate
+from warehouse.alerts.kinds import BUILD_HELD
 from warehouse.atomic import BusyError
 from warehouse.digest import server as servers
 from warehouse.digest.editions import Edition, RecipientsError, read_recipients, recipients_path
+from warehouse.digest.figures import Figures
 from warehouse.digest.message import KINDS, write_file, write_files
 from warehouse.digest.published import HeldFromTheStartError, NothingPublishedError
 from warehouse.digest.reading import UnknownTeamError, read
 from warehouse.digest.render import Digest, render
 from warehouse.digest.send import Delivery, Letter, deliver
 from warehouse.digest.server import MailServer, ServerSettingsError
+from warehouse.digest.words import clean
 from warehouse.home import Home
+from warehouse.init.files import ConfigError
 
 HELD = 3
 
@@ -60,7 +66,7 @@ def digest_command(day: datetime | None, edition: Edition, to_file: Path | None,
         if send:
             _send(home, wanted, resend)
         elif to_file:
-            digest = render(read(home, edition, wanted))
+            (digest,) = _render(home, [edition], wanted, None)
             write_file(digest, to_file.absolute())
             click.echo(f"{digest.subject}\n{to_file}")
         else:
@@ -112,15 +118,40 @@ def send_editions(
     return deliver(home, letters, server, now, resend=resend), refused
 
 
-def _render(home: Home, editions: Sequence[Edition], day: date | None, refused: list[str]) -> list[Digest]:
-    """Each edition once; one of a team that nobody knows is told in `refused`, and the others are made."""
+def _render(home: Home, editions: Sequence[Edition], day: date | None, refused: list[str] | None) -> list[Digest]:
+    """Each edition once; one of a team that nobody knows is told in `refused` (None: raises), and the others are made."""
     digests = []
     for edition in dict.fromkeys(editions):
         try:
-            digests.append(render(read(home, edition, day)))
+            figures = read(home, edition, day)
+            digests.append(render(replace(figures, alerts=read_alerts(home, figures))))
         except UnknownTeamError as error:
+            if refused is None:
+                raise
             refused.append(f"{edition}: {error}")
     return digests
+
+
+def read_alerts(home: Home, figures: Figures) -> list[str]:
+    """What fires, as far as the edition may tell it: of each rule the worst; the hold is told by the mail in its own words.
+
+    Of an earlier day nothing is said: rules are asked of the last one.
+    """
+    try:
+        evaluation = evaluate(home, datetime.now(UTC).replace(tzinfo=None))
+    except ConfigError as error:
+        return [clean(f"The rules cannot be read: {error}", 400)] if figures.edition.team is None else []
+    if evaluation.usage_date not in (None, figures.usage_date):
+        return []
+    fires = [firing for firing in evaluation.of(figures.edition) if firing.rule.kind.name != BUILD_HELD]
+    by_rule: dict[str, list[Firing]] = {}
+    for firing in fires:
+        by_rule.setdefault(firing.rule.name, []).append(firing)
+    said = []
+    for name, found in by_rule.items():
+        more = f" And {len(found) - 1} more." if len(found) > 1 else ""
+        said.append(f"{clean(name)}: {clean(found[0].says, 600)}{more}")
+    return said + ([clean(problem, 400) for problem in evaluation.problems] if figures.edition.team is None else [])
 
 
 def _tell(refused: Sequence[str]) -> None:

@@ -198,6 +198,7 @@ class Figures:
     warnings: Sequence[str]
     is_ranked_by_money: bool
     restated: Restated | None = None
+    alerts: Sequence[str] = ()
 
     @property
     def today(self) -> Net | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -127,7 +128,7 @@ def say_restated(restated: Restated) -> list[Row]:
 def _say_difference(move: Difference, title: str, where: str) -> Row:
     before, after = (words.clean(value_text(move, value)) for value in (move.before, move.after))
     why = f"; {', '.join(move.why)}" if move.why else ""
-    change = words.clean(change_text(move)).replace("-", "−")
+    change = re.sub(r"-(?=\d)", "−", words.clean(change_text(move)))
     is_judged = move.figure in BETTER and move.change
     tone = ("good" if (move.change > 0) == BETTER[move.figure] else "bad") if is_judged else ""
     return Row(title, where, f"{before} → {after}{why}", _plain(change), tone=tone)

@@ -15,6 +15,7 @@ from warehouse.first_screen import NO_TIME, Amount
 _BARS = "▁▂▃▄▅▆▇█"
 #: days whose ratio the text names, not only draws
 _NAMED_DAYS = 7
+MOST_ALERTS = 10
 _NUMBER_OF_FLEET = "GPU Net: productive share of the capacity in service"
 _NUMBER_OF_TEAM = "productive share of the GPU time held"
 
@@ -190,6 +191,10 @@ def _notices(figures: Figures) -> list[Notice]:
             "and as productive."
         )
         notices.append(Notice(text))
+    if figures.alerts:
+        count = len(figures.alerts)
+        more = [f"and {count - MOST_ALERTS} more: python -m warehouse alerts"] if count > MOST_ALERTS else []
+        notices.append(Notice("Alerts:", [*figures.alerts[:MOST_ALERTS], *more]))
     return notices
 
 

@@ -39,6 +39,11 @@ class _Settings:
     timeout: float
 
 
+def is_set() -> bool:
+    """Whether the environment names a mail server."""
+    return bool(_variable("HOST"))
+
+
 def parse_sender(text: str, where: str) -> Address:
     """`name@example.com` or `Name <name@example.com>`; raises ServerSettingsError."""
     name, address = parseaddr(text)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from warehouse.alerts.rules import rules_path, template
 from warehouse.atomic import replaced
 from warehouse.digest.editions import COLUMNS as RECIPIENT_COLUMNS
 from warehouse.digest.editions import recipients_path
@@ -81,7 +82,7 @@ def init(home: Home) -> list[Written]:
         except ConfigError as error:
             broken.append(Written(path_of(home, name), "unreadable", note=str(error)))
     seen = look(home, rules_of(files.get("workload_rules")))
-    written = [_write_recipients(home), *broken]
+    written = [_write_recipients(home), _write_alert_rules(home), *broken]
     if "rate_cards" in files:
         file = files["rate_cards"]
         drafts = draft_rate_cards(seen, [*cards_of(file), *landed_cards(home)], _currency(seen, file))
@@ -149,6 +150,14 @@ def _write_recipients(home: Home) -> Written:
     return Written(path, "created", note="add who shall get the daily mail")
 
 
+def _write_alert_rules(home: Home) -> Written:
+    path = rules_path(home)
+    if path.exists():
+        return Written(path, "unchanged")
+    _create(path, template())
+    return Written(path, "created", note="add limits of your own")
+
+
 def _create(path: Path, text: str) -> None:
     previous = os.umask(0o077)
     try:
@@ -161,7 +170,7 @@ def _create(path: Path, text: str) -> None:
 @click.command("init")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def init_command(as_json: bool) -> None:
-    """Write rate_cards.csv, workload_rules.csv and digest_recipients.csv into GPU_NET_HOME/config, to be edited.
+    """Write rate_cards.csv, workload_rules.csv, digest_recipients.csv and alert_rules.csv into GPU_NET_HOME/config.
 
     They are prefilled from what has been landed. Run it again when there is more: lines for what is new are added at the
     end, all else stays as it is. Each build reads the files. Exit 1 if one of them cannot be read.

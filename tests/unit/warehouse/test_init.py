@@ -201,10 +201,10 @@ def test_a_second_init_adds_what_is_new_and_keeps_every_byte_of_the_rest(place: 
     path = path_of(place, "workload_rules")
     edited = path.read_bytes().replace(b"train_#,,,,training", b"train_#,app,nlp,,training") + b"# mine, and mine alone\n"
     path.write_bytes(edited)
-    assert [file.status for file in init(place)] == ["unchanged"] * 3
+    assert [file.status for file in init(place)] == ["unchanged"] * 4
     assert path.read_bytes() == edited
     land(place, runs=[run("train_2"), run("eval_1", namespace="other")])
-    assert [(file.path.stem, file.status, file.lines) for file in init(place)][2] == ("workload_rules", "added", 1)
+    assert [(file.path.stem, file.status, file.lines) for file in init(place)][3] == ("workload_rules", "added", 1)
     assert path.read_bytes().startswith(edited)
     assert [row["workload"] for row in rows_of(place, "workload_rules")] == ["train_#", "eval_#"]
     assert rows_of(place, "workload_rules")[1]["priority"] == "20"
@@ -217,7 +217,7 @@ def test_a_line_that_was_switched_off_does_not_come_back(place: Home) -> None:
         path = path_of(place, name)
         lines = path.read_text().splitlines()
         path.write_text("\n".join([*lines[:-1], "#" + lines[-1], ""]))
-    assert [file.status for file in init(place)] == ["unchanged"] * 3
+    assert [file.status for file in init(place)] == ["unchanged"] * 4
     assert rows_of(place, "workload_rules") == []
 
 
@@ -245,9 +245,9 @@ def test_what_another_way_has_landed_is_not_asked_for_again(place: Home) -> None
 def test_the_smallest_workloads_wait_for_the_next_init(place: Home) -> None:
     names = [chr(97 + number // 26) + chr(97 + number % 26) for number in range(MOST_RULES + 3)]
     land(place, runs=[run(name, 10 if number else 1) for number, name in enumerate(names)])
-    note = init(place)[2].note
+    note = init(place)[3].note
     assert note.startswith("3 smaller workloads (4.0% of the GPU-hours)")
-    assert init(place)[2].lines == 3
+    assert init(place)[3].lines == 3
     assert rows_of(place, "workload_rules")[-1]["workload"] == "aa"
 
 
