@@ -46,6 +46,7 @@ fuzz: $(STAMP) ## damage every collector's input at random for an hour (FUZZ_SEC
 FUZZ_SECONDS := 3600
 
 chaos: $(STAMP) ## kill -9 at CHAOS_KILLS=200 random moments of every step while readers look; the seed is printed, CHAOS_SEED=… repeats it
+	@GPU_NET_CHAOS=1 $(BIN)/python -m pytest -q tests/crash/test_disk_is_full.py
 	@$(BIN)/python -m tests.crash.chaos --kills $(CHAOS_KILLS) $(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
 
 CHAOS_KILLS := 200

@@ -56,6 +56,17 @@ def delete_leftovers(home: Home, *, grace: timedelta) -> int:
             deleted += 1
     for folder in {path.parent for path in on_disk}:
         remove_if_empty(folder)
+    return deleted + _delete_unfinished(home)
+
+
+def _delete_unfinished(home: Home) -> int:
+    """Delete what writers that were killed left beside verdicts, mails, configuration and state, when it is a day old."""
+    deleted = 0
+    for root in (home.build, home.digests, home.config, home.state):
+        for path in root.rglob(".tmp-*"):
+            if path.is_file() and not path.is_symlink() and _is_abandoned(path):
+                path.unlink(missing_ok=True)
+                deleted += 1
     return deleted
 
 

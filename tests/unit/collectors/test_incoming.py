@@ -106,3 +106,69 @@ def test_a_folder_below_the_cluster_names_the_node_of_what_nvidia_smi_printed(in
         (("--node", "n1"), 1),
         (("--node", "n2"), 1),
     ]
+
+
+def test_a_link_is_not_followed_and_keeps_the_command_failing(incoming: Path, tmp_path: Path) -> None:
+    """Whoever may drop a file could have any file of the pipeline's account read, and moved away, by a link to it."""
+    outside = drop(tmp_path / "elsewhere" / "nodes.csv", NODES)
+    drop(incoming / "nodes" / "good.csv", NODES.replace("n1", "n2"))
+    (incoming / "nodes" / "file.csv").symlink_to(outside)
+    (incoming / "nodes" / "c1").symlink_to(outside.parent)
+    (incoming / "runs").symlink_to(outside.parent)
+    result = run()
+    assert result.exit_code == 1
+    assert all(f"{incoming / name}: a link" in result.output for name in ("nodes/file.csv", "nodes/c1", "runs"))
+    assert landed() == {"nodes": 1}
+    assert outside.read_text() == NODES
+
+
+def test_a_folder_done_that_leads_elsewhere_takes_no_file(incoming: Path, tmp_path: Path) -> None:
+    dropped = drop(incoming / "nodes" / "a.csv", NODES)
+    (tmp_path / "elsewhere").mkdir()
+    (incoming / "done").symlink_to(tmp_path / "elsewhere")
+    assert run().exit_code == 1
+    assert dropped.exists()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+PLACES = (
+    "../../../escape",
+    "/etc/escape",
+    "..",
+    ".",
+    "a/../../b",
+    "x" * 5000,
+    "‥/escape",
+    "․․/escape",
+    "a\u202e/b",
+    "%2e%2e/b",
+    "-rf",
+)
+
+
+def test_names_from_input_are_data_and_never_a_place(incoming: Path, home: Path, tmp_path: Path) -> None:
+    """Clusters and nodes may be called anything: every file that is written for them lies where all lie."""
+    lines = "".join(f'"{name}","{name}",2026-11-02T00:00:00Z\n' for name in PLACES)
+    drop(incoming / "nodes" / "a.csv", "cluster,node,seen_at\n" + lines)
+    assert run().exit_code == 0
+    assert landed() == {"nodes": len(PLACES)}
+    scrape = '# TYPE DCGM_FI_DEV_GPU_UTIL gauge\nDCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",modelName="H100",Hostname="%s"} 50\n'
+    for number, name in enumerate(PLACES):
+        saved = drop(tmp_path / f"2026-11-02T00-{number:02d}-00Z.prom", scrape % name)
+        result = CliRunner().invoke(main, ["dcgm", "--cluster", name, str(saved)])
+        assert result.exit_code in (0, 4), (name, result.output)
+    written = {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*") if path.is_file()}
+    assert written == {"home", *(f"2026-11-02T00-{number:02d}-00Z.prom" for number in range(len(PLACES)))}
+    known = {path.name for path in Home.from_environment().create().root.iterdir()} | {"incoming"}
+    assert {path.name for path in home.iterdir()} == known
+    assert not any("escape" in name for name in known)
+    for root in (home / "raw", home / "state"):
+        assert not [path for path in root.rglob("*escape*") if "-" not in path.name]
+    assert {path.name for path in (home / "raw").iterdir()} == {".staging", "dcgm", "import"}
+
+
+@pytest.mark.parametrize("name", ["../runs", "/etc/passwd", "runs\0", "Runs", "runs/..", "r" * 300])
+def test_a_table_that_is_no_landing_table_is_refused(home: Path, tmp_path: Path, name: str) -> None:
+    result = CliRunner().invoke(main, ["import", name, str(drop(tmp_path / "a.csv", NODES))])
+    assert result.exit_code == 2
+    assert not (home / "raw").exists() or landed() == {}

@@ -176,3 +176,14 @@ def test_a_record_that_names_other_files_brings_none_of_them(
     assert "outside of the landing root" in caplog.text
     assert leftovers.delete_leftovers(place, grace=-leftovers.GRACE) == 0
     assert outside.exists()
+
+
+def test_what_killed_writers_left_beside_mails_and_state_goes_when_it_is_old(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Home.from_environment().create()
+    left = [folder / f".tmp-{'0' * 32}-page.html" for folder in (place.build, place.digests, place.config, place.state)]
+    for path in (*left, place.config / ".tmp-by-hand"):
+        path.write_text("half")
+    assert leftovers.delete_leftovers(place, grace=leftovers.GRACE) == 0
+    monkeypatch.setattr(leftovers, "STALE_SECONDS", -1)
+    assert leftovers.delete_leftovers(place, grace=leftovers.GRACE) == 4
+    assert [path.name for path in place.config.iterdir()] == [".tmp-by-hand"]
