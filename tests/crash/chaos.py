@@ -318,9 +318,10 @@ def wreak(folder: Path, kills: int, seed: int, *, say: Any = click.echo) -> Repo
                     victim.run(step, number)
                     calm.run(step, number)
                 say(f"  round {number}: {sum(killed.values())} kills, {time.monotonic() - started:.0f} s")
+    answers = sum(report[0] for report in reports)
+    say(f"  readers: {answers:,} answers, {sum(report[2] for report in reports)} errors")
     differing = compare(calm, victim)
     twice = [f"{address}: {count}" for box in boxes for address, count in box.received.items() if count > 1]
-    answers = sum(report[0] for report in reports)
     seen: dict[str, Any] = {}
     errors = [error for report in reports for error in report[1]]
     for report in reports:
@@ -338,7 +339,7 @@ def compare(calm: Place, victim: Place) -> dict[str, list[str]]:
     ours, theirs = contents(one), contents(other)
     assert ours.keys() == theirs.keys()
     found = {table: differing_rows(one, other, table) for table in ours if ours[table] != theirs[table]}
-    landings = "select collection_run_id, source, table_name, rows_landed, rows_quarantined from fct_collection_runs order by all"
+    landings = "select collection_run_id, source, rows_landed, rows_quarantined from fct_collection_runs order by all"
     rows = []
     for file in (one, other):
         with duckdb.connect(str(file), read_only=True) as connection:
