@@ -68,7 +68,18 @@ def judge(home: Home) -> Verdict:
             checks=tuple(checks),
         )
         write_verdict(home, verdict)
+        _write_page(home, verdict)
         return verdict
+
+
+def _write_page(home: Home, verdict: Verdict) -> None:
+    """Write the verdict as a page; one that cannot be written takes nothing from the verdict."""
+    from expectations import data_docs
+
+    try:
+        data_docs.write(home, verdict)
+    except OSError as error:
+        logger.warning("the page of the verdict could not be written: %s", error)
 
 
 def tables_of(connection: duckdb.DuckDBPyConnection) -> list[Table]:

@@ -27,8 +27,19 @@ class Table:
     columns: Mapping[str, str]
 
 
-def _carried(check_id: str, severity: str, failure: str) -> dict[str, Any]:
-    return {"severity": severity, "notes": failure, "meta": {"check_id": check_id}}
+@dataclass(frozen=True)
+class History:
+    """What a rule that compares with earlier days needs: `query` counts the days there are, `needs` is how many it takes.
+
+    With fewer the rule has nothing to compare with and passes; what is observed then says how many there are.
+    """
+
+    query: str
+    needs: int
+
+
+def _carried(check_id: str, severity: str, failure: str, **meta: Any) -> dict[str, Any]:
+    return {"severity": severity, "notes": failure, "meta": {"check_id": check_id, **meta}}
 
 
 def has_columns(*columns: str) -> Expectation:
@@ -70,18 +81,31 @@ def key(*columns: str) -> list[Expectation]:
             "key_unique",
             repeated,
             f"Two rows have the same {names}, so that every sum counts them twice: look for a join that multiplies rows.",
+            key=columns,
         ),
     ]
 
 
-def no_rows(check_id: str, query: str, failure: str, severity: str = CRITICAL) -> Expectation:
+def no_rows(
+    check_id: str,
+    query: str,
+    failure: str,
+    severity: str = CRITICAL,
+    *,
+    history: History | None = None,
+    key: Sequence[str] = (),
+) -> Expectation:
     """A query that finds the rows that break a promise; `{batch}` in it is the suite's table.
 
-    In a query with a join give `{batch}` a name (`{batch} as own`); in one without, GX has given it one already.
+    In a query with a join give `{batch}` a name (`{batch} as own`); in one without, GX has given it one already. `key` are the
+    columns that tell the table's rows apart, where the rule says them.
     """
     from expectations.engine import ExpectNoRows
 
-    return ExpectNoRows(unexpected_rows_query=" ".join(query.split()), **_carried(check_id, severity, failure))
+    meta: dict[str, Any] = {"key": list(key)} if key else {}
+    if history:
+        meta["history"] = {"query": " ".join(history.query.split()), "needs": history.needs}
+    return ExpectNoRows(unexpected_rows_query=" ".join(query.split()), **_carried(check_id, severity, failure, **meta))
 
 
 def no_named_rows(check_id: str, query: str, failure: str, severity: str = CRITICAL) -> Expectation:
@@ -93,7 +117,7 @@ def no_named_rows(check_id: str, query: str, failure: str, severity: str = CRITI
 
 def no_rows_where(check_id: str, condition: str, failure: str, severity: str = CRITICAL) -> Expectation:
     """No row of the table meets the condition."""
-    return no_rows(check_id, f"select 1 as broken from {{batch}} where {condition}", failure, severity)
+    return no_rows(check_id, f"select * from {{batch}} where {condition}", failure, severity)
 
 
 def has_rows(failure: str, severity: str = CRITICAL) -> Expectation:
@@ -145,7 +169,7 @@ def references(column: str, dimension: str, key_column: str | None = None) -> Ex
     """Every value of the column is a member of the dimension."""
     target = key_column or column
     query = f"""
-        select distinct facts.{column} from {{batch}} as facts
+        select facts.* from {{batch}} as facts
         anti join main.{dimension} as members on facts.{column} = members.{target}"""
     failure = (
         f"{column} has a value that {dimension} does not know, so that a join loses its rows: the dimension is missing a member."
@@ -158,3 +182,67 @@ def sums_to(total: str, *parts: str, check_id: str | None = None) -> Expectation
     condition = f"not (abs({' + '.join(parts)} - {total}) <= {TOLERANCE:.6f} * greatest(1, abs({total})))"
     failure = f"{', '.join(parts)} do not add up to {total}: hours are lost or counted twice between the ledger and this table."
     return no_rows_where(check_id or f"{total}_is_sum_of_parts", condition, failure)
+
+
+#: column → the dimension that knows its values; `state` is not here, since a run's state is another thing
+FOREIGN_KEYS = {
+    "cluster": "dim_clusters",
+    "node_id": "dim_nodes",
+    "gpu_id": "dim_gpus",
+    "gpu_model": "dim_gpu_models",
+    "slot_id": "dim_slots",
+    "run_id": "dim_runs",
+    "workload_id": "dim_workloads",
+    "model": "dim_models",
+}
+#: what stands for nothing known, where the dimension of things has no row for it
+NOBODY = ("unknown", "unallocated")
+OF_THINGS = ("node_id", "gpu_id", "slot_id")
+#: columns of such a name that hold something else as well
+NO_FOREIGN_KEYS = {
+    # the line of what nobody held stands under `unallocated` in each of its columns
+    ("mart_cost_allocation_daily", "model"),
+}
+
+
+def keys_in_dimensions(table: Table, known: Iterable[str] = ()) -> list[Expectation]:
+    """Every key of the table that leads to a dimension finds its member there; one rule for all those not `known` by a rule.
+
+    A null leads nowhere and is another rule's affair. A day outside of the calendar is a warning: one odd instant must not hold
+    all others.
+    """
+    columns = [
+        column
+        for column, dimension in FOREIGN_KEYS.items()
+        if column in table.columns
+        and table.name != dimension
+        and (table.name, column) not in NO_FOREIGN_KEYS
+        and f"{column}_in_{dimension}" not in set(known)
+    ]
+    found = []
+    if columns:
+        failure = (
+            f"{', '.join(columns)}: a value that its dimension does not know, so that a join loses its rows: the dimension is "
+            "missing a member, or was built from other landings than this table; build again."
+        )
+        found.append(no_rows("keys_in_dimensions", " union all ".join(_strangers(column) for column in columns), failure))
+    if "usage_date" in table.columns and table.name != "dim_date":
+        query = """
+            select facts.usage_date, count(*) as row_count from {batch} as facts
+            anti join main.dim_date as days on facts.usage_date = days.usage_date
+            where facts.usage_date is not null group by facts.usage_date"""
+        failure = (
+            "A day that the calendar (dim_date) does not have: a source gave an instant decades away; joins by week lose it."
+        )
+        found.append(no_rows("days_in_dim_date", query, failure, WARNING))
+    return found
+
+
+def _strangers(column: str) -> str:
+    """A query for the values of a key that its dimension lacks, with the number of their rows."""
+    nobody = ", ".join(f"'{name}'" for name in NOBODY)
+    known = f" and facts.{column} not in ({nobody})" if column in OF_THINGS else ""
+    return f"""
+        select '{column}' as key_column, facts.{column} as value, count(*) as row_count
+        from {{batch}} as facts anti join main.{FOREIGN_KEYS[column]} as members on facts.{column} = members.{column}
+        where facts.{column} is not null{known} group by facts.{column}"""

@@ -295,8 +295,9 @@ def publish_command(force: bool) -> None:
         click.echo(f"publish failed, readers keep what they have: {error}", err=True)
         sys.exit(1)
     if outcome.status == HELD:
-        click.echo(f"held: {outcome.message}", err=True)
         click.echo(f"readers keep {outcome.publication_id or 'nothing: nothing was published yet'}", err=True)
+        # last, so that a log ends with what is wrong
+        click.echo(f"held: {outcome.message}", err=True)
         sys.exit(3)
     click.echo(f"{outcome.status}: {outcome.message}")
     click.echo(str(home.published_database))

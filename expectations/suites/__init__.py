@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
-from expectations.rules import Table
+from expectations.rules import Table, keys_in_dimensions
 
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
@@ -30,4 +30,6 @@ def suite_of(table: Table) -> list[Expectation] | None:
     if name is None:
         return None
     expectations: list[Expectation] = importlib.import_module(f"{__name__}.{name}").expectations(table)
-    return expectations
+    if not expectations:
+        return expectations
+    return [*expectations, *keys_in_dimensions(table, (str((rule.meta or {})["check_id"]) for rule in expectations))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from expectations.history import HOURS_HIGH, HOURS_LOW, no_new_kinds, shape_in_range, volume
 from expectations.rules import (
     WARNING,
     Table,
@@ -43,18 +44,19 @@ def expectations(table: Table) -> list[Expectation]:
         one_of("signal_source", SIGNAL_SOURCES),
         *_references(),
         *_conserved(),
+        *_as_in_the_last_weeks(),
         has_rows("No GPU time is known: land gpu_inventory, gpu_samples or runs (`python -m collectors check`).", WARNING),
     ]
 
 
 def _references() -> list[Expectation]:
     reason_known = """
-        select 1 as broken from {batch} as ledger
+        select ledger.* from {batch} as ledger
         inner join main.dim_states as states on ledger.state = states.state
         where ledger.state_reason <> ''
             and not list_contains(string_split(states.state_reasons, '|'), ledger.state_reason)"""
     ghost_agrees = """
-        select 1 as broken from {batch} as ledger
+        select ledger.* from {batch} as ledger
         inner join main.dim_states as states on ledger.state = states.state
         where ledger.is_ghost is distinct from states.is_ghost"""
     return [
@@ -99,5 +101,34 @@ def _conserved() -> list[Expectation]:
             "no_cost_means_unpriced",
             "(cost is null) <> (cost_source = 'unpriced')",
             "A row has a price from nowhere, or a source without a price: unknown is null, and never 0.",
+        ),
+    ]
+
+
+def _as_in_the_last_weeks() -> list[Expectation]:
+    return [
+        volume(
+            *("hours_as_in_last_weeks", ("cluster",), "gpu_hours"),
+            "A cluster's GPU-hours of the newest whole day are less than half, or more than twice, those of the same weekday "
+            "before: did machines come or go? If not, an inventory or node list was not landed: python -m warehouse status.",
+            low=HOURS_LOW,
+            high=HOURS_HIGH,
+            least=1,
+            is_nothing_told=True,
+        ),
+        shape_in_range(
+            *("states_as_in_last_weeks", "state"),
+            "A state takes a share of a cluster's newest whole day that is 20 points outside of what it had in the last weeks: "
+            "look at the workloads behind it first, then at what changed in collectors, rules or this software.",
+        ),
+        shape_in_range(
+            *("signals_as_in_last_weeks", "signal_source"),
+            "The signal that a cluster's states rest on changed: a better or worse source of readings (DCGM, NVML) came or went, "
+            "so that figures before and after are not alike. Try `python -m collectors check` on its hosts.",
+        ),
+        no_new_kinds(
+            "no_new_kinds_of_time",
+            "A state or reason that a cluster did not have for weeks takes 5 % of its newest whole day or more: find out what is "
+            "new there before trusting its figures.",
         ),
     ]

@@ -256,7 +256,7 @@ from fct_billing_lines group by all;
 
 create table mart_unmatched_costs_daily as
 select
-    date '2026-11-01' as usage_date, 'unpriced' as mismatch, 'unknown' as line_id, 'GPU-9' as gpu_id, 'alder' as cluster,
+    date '2025-03-01' as usage_date, 'unpriced' as mismatch, 'unknown' as line_id, 'GPU-2' as gpu_id, 'c1' as cluster,
     'n1' as node, 'unknown' as provider_name, 'unknown' as billing_account_id, 'unknown' as currency,
     'unknown' as resource_id, 'NVIDIA H100 80GB HBM3' as description, cast(6 as double) as gpu_hours,
     cast(null as decimal(18, 6)) as cost;

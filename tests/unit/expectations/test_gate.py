@@ -240,6 +240,19 @@ FAULTS = [
         "mart_adapter_unit_economics_daily",
         "adapters_add_up_to_their_model",
     ),
+    (
+        "a mart of a cluster nobody knows",
+        "update {t} set cluster = 'c9'",
+        "mart_ghost_capacity_daily",
+        "keys_in_dimensions",
+    ),
+    (
+        "a slot of another build",
+        "update {t} set slot_id = 'GPU-9' where slot_id = 'GPU-1'",
+        "fct_oversized_daily",
+        "keys_in_dimensions",
+    ),
+    ("a model without its facts", "update {t} set gpu_model = 'B999'", "mart_gpu_net_daily", "keys_in_dimensions"),
     ("a column that is gone", "alter table {t} drop column idle_cost", "mart_gpu_idle_time_daily", "promised_columns"),
     ("a table that is gone", "drop table {t}", "mart_unit_economics_daily", "table_is_there"),
     ("a table nobody vouches for", "create table {t} as select 1 as one", "mart_surprise_daily", "has_a_suite"),
@@ -273,6 +286,11 @@ WARNINGS = [
         "update mart_cost_allocation_daily set cost_reporting = 0.9 * cost where usage_date >= '2025-03-02'",
         "mart_cost_allocation_daily",
         "currencies_have_rates",
+    ),
+    (
+        "update mart_work_yield_daily set usage_date = '1970-01-01' where usage_date = '2025-03-02'",
+        "mart_work_yield_daily",
+        "days_in_dim_date",
     ),
     ("delete from data_dictionary where column_name = 'gpu_id'", "data_dictionary", "every_column_described"),
 ]
@@ -452,8 +470,11 @@ def test_the_command_exits_0_or_3_and_says_why(built: Home) -> None:
     make_build(built, "insert into fct_billing_lines select * from fct_billing_lines", number=2)
     held = run()
     assert held.exit_code == 3
-    assert "critical: fct_billing_lines: key_unique: 3 rows: select line_id from fct_billing_lines" in held.stderr
+    assert "critical: fct_billing_lines: key_unique: 3 rows: line_id=" in held.stderr
     assert "gate: hold build build-002" in held.stdout
+    # what holds publication comes last, with the command that shows its rows
+    assert held.stderr.splitlines()[-1].startswith("the rows: python -m expectations explain ")
+    assert held.stderr.splitlines()[-2].startswith("    ")
 
 
 def test_suites_do_not_load_great_expectations_when_they_are_imported() -> None:
