@@ -23,7 +23,7 @@ export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help demo questions real test fuzz chaos lint audit up down bi-superset bi-superset-down bi-clients bench bench-agent lock clean
+.PHONY: help demo questions docs real test fuzz chaos lint audit up down bi-superset bi-superset-down bi-clients bench bench-agent lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,9 @@ demo: $(STAMP) ## two weeks of 60 made-up GPUs through Airflow's own DAG runs, p
 
 questions: $(STAMP) ## ten questions people ask of a fleet, with the SQL and the answer, on the demo's published database (after `make demo`)
 	@GPU_NET_HOME=$(CURDIR)/.demo/data $(BIN)/python -m warehouse questions
+
+docs: $(STAMP) ## every model, column, test, reader and metric as one page, build/docs.html
+	@$(BIN)/python -m warehouse docs
 
 real: $(STAMP) ## the same path on the real captures of ../shared/data/real, each system its own cluster
 	@$(BIN)/python -m tests.real.run

@@ -18,6 +18,7 @@ COMMANDS = {
     "digest": "warehouse.digest.command:digest_command",
     "questions": "warehouse.questions.command:questions_command",
     "alerts": "warehouse.alerts.command:alerts_command",
+    "docs": "warehouse.project_docs:docs_command",
     "what-if": "warehouse.what_if:what_if_command",
     "list-prices": "warehouse.list_prices:list_prices_command",
     "compact": "warehouse.maintenance:compact_command",
