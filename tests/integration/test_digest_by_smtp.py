@@ -21,6 +21,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 from click.testing import CliRunner, Result
 
 from tests.conftest import PROJECT_ROOT, clean_environment
+from tests.unit.warehouse.alerts.watched_fleet import rule
 from tests.unit.warehouse.digest.small_fleet import hold, publish
 from warehouse.__main__ import main
 from warehouse.digest.editions import recipients_path
@@ -369,6 +370,27 @@ def test_nobody_to_send_to_is_wrong_usage_and_names_the_file(sender: Sender) -> 
     done = sender.send()
     assert done.exit_code == 2
     assert "digest_recipients.csv has no recipients" in done.stderr.replace("\n", " ")
+
+
+def test_an_alert_is_mailed_once_to_those_whom_its_rule_names(sender: Sender, mailbox: tuple[Mailbox, Controller]) -> None:
+    box = mailbox[0]
+    rule(sender.home, "ghosts,ghost_money,10,USD,,,,,,,a@example.com b@example.com,tell")
+    box.on_recipient = lambda address: "450 come again" if address.startswith("b@") else "250 OK"
+    first = sender.run("alerts", "--send")
+    assert first.exit_code == 1
+    assert "b@example.com, 1 event: failed: the server said 450 come again" in first.stderr
+    box.on_recipient = lambda address: "250 OK"
+    assert [sender.run("alerts", "--send").exit_code for _ in range(2)] == [5, 5]
+    assert box.recipients == ["a@example.com", "b@example.com"]
+    mail = message_from_bytes(box.received[0][1], policy=policy.default)
+    assert mail["Subject"] == "GPU Net: 1 alert · ghosts"
+    assert mail["Message-ID"].startswith("<gpu-net.alert.")
+    text = " ".join(mail.get_content().split())
+    assert "ghosts: Ghost capacity of the fleet cost 16.00 USD on 2026-11-09, above 10.00." in text
+    rule(sender.home, "ghosts,ghost_money,100,USD,,,,,,,a@example.com b@example.com,tell")
+    assert sender.run("alerts", "--send").exit_code == 0
+    assert message_from_bytes(box.received[-1][1], policy=policy.default)["Subject"] == "GPU Net: 1 over · ghosts"
+    assert len(box.received) == 4
 
 
 def test_the_dag_sends_through_airflows_own_connection_and_skips_without_one(
