@@ -30,15 +30,59 @@
     {%- endif -%}
 {%- endmacro -%}
 
+{#- A literal list of the partitions that hold the rows of the days in question, so that only their files are opened: those of
+    the days themselves and, for a reading that reaches over midnight, of the day before each. `days` is `rolled_up`, `touched`
+    or `ledger`; the last, for rules that look over midnight, has the day after each too. -#}
+{%- macro in_partitions(days, day='dt') -%}
+    {%- set days_touched = ref('int_days_touched') -%}
+    {%- if execute and not flags.FULL_REFRESH -%}
+        {{ in_days_found(
+            "select distinct cast(unnest([usage_date, usage_date - 1" ~ (", usage_date + 1" if days == 'ledger' else "")
+            ~ "]) as varchar) as day from " ~ days_touched
+            ~ (" where is_rolled_up" if days == 'rolled_up' else " where not is_sealed"), day
+        ) }}
+    {%- else -%}
+        true
+    {%- endif -%}
+{%- endmacro -%}
+
+{#- Whether rows of a landing table are of a day for which rows of that table landed since the last build: for what must be known
+    before the days to replace are. An incremental model that says so has `meta: {days: landed, landed_table: …}`. -#}
+{%- macro in_landed_days(table_name, day='dt') -%}
+    {%- if execute and is_incremental() -%}
+        {{ in_days_found("select distinct cast(usage_date as varchar) as day from (" ~ landed_days(table_name) ~ ") as days", day) }}
+    {%- else -%}
+        true
+    {%- endif -%}
+{%- endmacro -%}
+
+{%- macro landed_days(table_name) -%}
+    select days_landed.usage_date from {{ source('control', 'days_landed') }} as days_landed
+    where days_landed.table_name in ('{{ table_name }}', 'pending')
+{%- endmacro -%}
+
+{%- macro in_days_found(query, day) -%}
+    {%- set days = run_query(query ~ " order by day").columns[0].values() -%}
+    {%- if days | length == 0 -%}
+        false
+    {%- else -%}
+        {{ day }} in ({% for found in days %}date '{{ found }}'{{ ', ' if not loop.last }}{% endfor %})
+    {%- endif -%}
+{%- endmacro -%}
+
 {#- Incremental strategy: whole days are deleted and written anew, days without new rows included. -#}
 {%- macro get_incremental_replace_days_sql(arguments) -%}
     {%- set columns = arguments['dest_columns'] | map(attribute='name') | join(', ') -%}
+    {%- set meta = config.get('meta', {}) -%}
     delete from {{ arguments['target_relation'] }}
     where usage_date in (
+        {% if meta.get('days') == 'landed' -%}
+        {{ landed_days(meta['landed_table']) }}
+        {%- else -%}
         select days.usage_date
         from {{ ref('int_days_touched') }} as days
-        {% set which = config.get('meta', {}).get('days') -%}
-        {% if which == 'rolled_up' %}where days.is_rolled_up{% elif which != 'priced' %}where not days.is_sealed{% endif %}
+        {% if meta.get('days') == 'rolled_up' %}where days.is_rolled_up{% elif meta.get('days') != 'priced' %}where not days.is_sealed{% endif %}
+        {%- endif %}
     );
     insert into {{ arguments['target_relation'] }} ({{ columns }})
     select {{ columns }} from {{ arguments['temp_relation'] }}

@@ -40,7 +40,7 @@
 {%- endmacro -%}
 
 {#- Of rows with one key the one landed last stands. -#}
-{%- macro landed_last(table_name, key) -%}
+{%- macro landed_last(table_name, key, by_day=false) -%}
 with
 
 source as (
@@ -54,7 +54,7 @@ ranked as (
     select
         source.*,
         row_number() over (
-            partition by {% for name in key %}source.{{ name }}{{ ', ' if not loop.last }}{% endfor %}
+            partition by {{ 'source.dt, ' if by_day }}{% for name in key %}source.{{ name }}{{ ', ' if not loop.last }}{% endfor %}
             order by landed_at desc nulls last, line_number desc nulls last, collection_run_id desc nulls last
         ) as landing_rank
 

@@ -1,22 +1,3 @@
-{#- A literal list of the partitions that hold the samples of the days in question, so that only their files are opened:
-    those days and, for a reading that reaches over midnight, the day before each. -#}
-{%- macro in_sample_partitions(only_rolled_up=true, day='dt') -%}
-    {%- set days_touched = ref('int_days_touched') -%}
-    {%- if execute and not flags.FULL_REFRESH -%}
-        {%- set days = run_query(
-            "select distinct cast(unnest([usage_date, usage_date - 1]) as varchar) as day from " ~ days_touched
-            ~ (" where is_rolled_up" if only_rolled_up else " where not is_sealed") ~ " order by day"
-        ).columns[0].values() -%}
-        {%- if days | length == 0 -%}
-            false
-        {%- else -%}
-            {{ day }} in ({% for partition in days %}date '{{ partition }}'{{ ', ' if not loop.last }}{% endfor %})
-        {%- endif -%}
-    {%- else -%}
-        true
-    {%- endif -%}
-{%- endmacro -%}
-
 {#- Columns of a sample as the roll-up needs them: activity by the first usable signal (1 sm_active,
     2 graphics_engine_active, 3 gpu_utilization), the share of the clock lost to heat or a power brake, its energy, what
     its tensor cores and its memory did. -#}

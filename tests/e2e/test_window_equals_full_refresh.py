@@ -13,6 +13,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import date, timedelta
 from pathlib import Path
 
 import duckdb
@@ -129,6 +130,18 @@ def test_rebuilding_a_window_changes_nothing(homes: Homes) -> None:
         assert content == before[table], table
 
 
+def test_a_window_built_again_after_later_data_gives_what_it_gave(homes: Homes) -> None:
+    """Later rows of the same clusters, holders that are open still among them: of the window's days nothing moves."""
+    before = _days(published(homes.grown), "2026-11-02")
+    assert before["fct_gpu_ledger_hourly"][0] > 500
+    _land(homes.grown, _later(homes.grown.parent / "later"))
+    _succeed(homes.grown, "warehouse", "build", "--since", "2026-11-02", "--until", "2026-11-03")
+    for arguments in (("expectations",), ("warehouse", "publish", "--force")):
+        _succeed(homes.grown, *arguments)
+    for table, content in _days(published(homes.grown), "2026-11-02").items():
+        assert content == before[table], table
+
+
 def test_landing_again_leaves_the_same_files(homes: Homes) -> None:
     """An older state of a reference table, landed again after a newer one, is current again: a landing of its own."""
     raw = homes.at_once / "raw"
@@ -176,6 +189,39 @@ def test_a_run_told_as_two_that_follow_each_other_changes_no_hours(homes: Homes)
             connection.execute("select count(*) from dim_runs where cluster like 'split_%'").fetchall()
             > connection.execute("select count(*) from dim_runs where cluster like 'drawn_%'").fetchall()
         )
+
+
+def _days(database: Path, day: str) -> dict[str, tuple[int, str]]:
+    """Like `contents`, of the tables that have days only the rows of one."""
+    with duckdb.connect(str(database), read_only=True) as connection:
+        found = {}
+        for table in tables(connection):
+            columns = {row[0] for row in connection.execute(f"describe main.{table}").fetchall()}
+            time = next((name for name in ("usage_date", "hour_start_at") if name in columns), None)
+            if time:
+                found[table] = connection.execute(
+                    f"""select count(*), coalesce(md5(string_agg(line, chr(10) order by line)), '')
+                    from ({lines(connection, table)} where cast({time} as date) = date '{day}')"""
+                ).fetchall()[0]
+        return found
+
+
+def _later(folder: Path) -> list[Path]:
+    """What the random fleets did three days later, told in the same clusters."""
+    paths: list[Path] = []
+    for seed in FLEETS:
+        for table, rows in make_fleet(seed).first.items():
+            if table not in LANDED_WHOLE:
+                later = [{name: _INSTANT.sub(_three_days_later, cell) for name, cell in row.items()} for row in rows]
+                paths.append(_write(folder / str(seed) / f"{table}.csv", later))
+    return paths
+
+
+_INSTANT = re.compile(r"2026-11-\d\d(?=T)")
+
+
+def _three_days_later(day: re.Match[str]) -> str:
+    return str(date.fromisoformat(day.group()) + timedelta(days=3))
 
 
 def _hours(home: Path, cluster: str) -> dict[str, float]:

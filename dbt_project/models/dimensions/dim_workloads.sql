@@ -8,7 +8,7 @@ runs as (
 
 usage as (
 
-    select * from {{ ref('int_inference_usage_owned') }}
+    select * from {{ ref('int_usage_servers_owned') }}
 
 ),
 
@@ -60,7 +60,7 @@ served as (
         usage.workload_id,
         usage.cluster,
         coalesce(usage.namespace, '-') as namespace,
-        usage.workload,
+        coalesce(usage.workload, usage.server) as workload,
         'unknown' as application,
         'unknown' as team,
         'unknown' as model,

@@ -1,1 +1,5 @@
-{{ landed_last('inference_usage', ['cluster', 'server', 'job_id', 'workload', 'namespace', 'model', 'adapter', 'interval_start_at']) }}
+{{ landed_last(
+    'inference_usage',
+    ['cluster', 'server', 'job_id', 'workload', 'namespace', 'model', 'adapter', 'interval_start_at'],
+    by_day=true
+) }}

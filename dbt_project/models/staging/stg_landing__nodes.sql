@@ -1,1 +1,1 @@
-{{ landed_last('nodes', ['cluster', 'node', 'seen_at']) }}
+{{ landed_last('nodes', ['cluster', 'node', 'seen_at'], by_day=true) }}

@@ -21,7 +21,7 @@ samples as (
         end as network_bytes
 
     from {{ ref('stg_landing__node_samples') }}
-    where interval_ms > 0 and {{ in_touched_days('cast(interval_start_at as date)') }}
+    where {{ in_partitions('touched') }} and interval_ms > 0 and {{ in_touched_days('cast(interval_start_at as date)') }}
 
 ),
 

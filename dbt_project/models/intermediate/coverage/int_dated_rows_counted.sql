@@ -34,7 +34,7 @@ landings as (
         cast(null as double) as sampled_ms
 
     from {{ ref('stg_landing__' ~ table) }}
-    where {{ in_touched_days('dt') }}
+    where {{ in_partitions('touched') }}
     group by dt, cluster, collection_run_id
 
 ),
@@ -52,7 +52,7 @@ gpu_samples_counted as (
         sum(cast(interval_ms as double)) as sampled_ms
 
     from {{ ref('stg_landing__gpu_samples') }}
-    where {{ in_touched_days('dt') }}
+    where {{ in_partitions('touched') }}
     group by dt, cluster, collection_run_id
 
 ),
@@ -80,6 +80,7 @@ counted as (
     from unioned
     left join landings
         on unioned.collection_run_id = landings.collection_run_id
+    where {{ in_touched_days('unioned.dt') }}
     group by
         unioned.dt,
         unioned.cluster,

@@ -49,7 +49,7 @@ instants as (
         seen_at as seen_until_at
 
     from inventory
-    where {{ in_touched_days('cast(seen_at as date)') }}
+    where {{ in_partitions('touched') }} and {{ in_touched_days('cast(seen_at as date)') }}
 
 ),
 

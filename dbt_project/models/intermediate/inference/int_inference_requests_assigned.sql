@@ -8,7 +8,7 @@ with
 requests as (
 
     select * from {{ ref('stg_landing__inference_requests') }}
-    where {{ in_touched_days('cast(started_at as date)') }}
+    where {{ in_partitions('touched') }} and {{ in_touched_days('cast(started_at as date)') }}
 
 ),
 

@@ -2,9 +2,9 @@
 
 with
 
-usage as (
+owners as (
 
-    select * from {{ ref('int_inference_usage_owned') }}
+    select * from {{ ref('int_usage_servers_owned') }}
 
 ),
 
@@ -16,19 +16,19 @@ compared as (
             cluster,
             coalesce(job_id, ''),
             coalesce(namespace, ''),
-            coalesce(workload, ''),
+            coalesce(workload, server),
             server
         ) as change_key,
-        min(interval_start_at) as started_at,
-        max(interval_end_at) as ended_at,
+        min(started_at) as started_at,
+        max(ended_at) as ended_at,
         md5(max(workload_id)) as fingerprint
 
-    from usage
+    from owners
     group by
         cluster,
         coalesce(job_id, ''),
         coalesce(namespace, ''),
-        coalesce(workload, ''),
+        coalesce(workload, server),
         server
 
 )

@@ -1,15 +1,11 @@
 -- What share of a slot's time in service in a minute was covered, idle, throttled: the figures by which
 -- whoever held a part of that time gets its part of them (semantics 4: activity within a minute is evenly mixed).
 
+-- (The minutes are no common table expression: used twice, it would be written down in full before either use.)
+
 {{ config(materialized='view') }}
 
 with
-
-minutes as (
-
-    select * from {{ ref('int_gpu_minutes') }}
-
-),
 
 spans as (
 
@@ -64,7 +60,7 @@ edge_minutes as (
 broken_minutes as (
 
     select distinct slot_number, minute_start_at
-    from minutes
+    from {{ ref('int_gpu_minutes') }} as minutes
     where bucket_start_at > minute_start_at or bucket_end_at < minute_start_at + interval 1 minute
 
 ),
@@ -96,7 +92,7 @@ mixed_minutes as (
         sum(minutes.energy_joules) as energy_joules,
         min(minutes.gap_reason) as gap_reason
 
-    from minutes
+    from {{ ref('int_gpu_minutes') }} as minutes
     inner join broken_minutes
         on
             minutes.slot_number = broken_minutes.slot_number
@@ -133,7 +129,7 @@ single_minutes as (
         minutes.energy_joules,
         minutes.gap_reason
 
-    from minutes
+    from {{ ref('int_gpu_minutes') }} as minutes
     left join broken_minutes
         on
             minutes.slot_number = broken_minutes.slot_number

@@ -19,7 +19,7 @@ rules as (
 
 usage as (
 
-    select * from {{ ref('stg_landing__inference_usage') }}
+    select * from {{ ref('int_usage_servers_daily') }}
 
 ),
 

@@ -17,7 +17,7 @@ lost_devices as (
 
     select distinct cluster, gpu_uuid
     from {{ ref('stg_landing__gpu_samples') }}
-    where xid = 79 and {{ in_sample_partitions(only_rolled_up=false) }}
+    where xid = 79 and {{ in_partitions('touched') }}
 
     union
 
@@ -58,7 +58,7 @@ readings as (
 
     from {{ ref('stg_landing__gpu_samples') }} as samples
     inner join lost_devices on samples.cluster = lost_devices.cluster and samples.gpu_uuid = lost_devices.gpu_uuid
-    where {{ in_sample_partitions(only_rolled_up=false) }}
+    where {{ in_partitions('touched') }}
 
 ),
 

@@ -3,15 +3,11 @@
 -- and power is not a whole number of watts or the slot is not idle (semantics 4). Found on minutes first, by constant
 -- power; only where such minutes stand are samples read again.
 
+-- (The minutes are no common table expression: used twice, it would be written down in full before either use.)
+
 {{ config(materialized='incremental', incremental_strategy='replace_days') }}
 
 with
-
-minutes as (
-
-    select * from {{ ref('int_gpu_minutes_rolled_up') }}
-
-),
 
 -- a minute in which service changes is one minute all the same: its parts are put together
 whole as (
@@ -29,7 +25,7 @@ whole as (
         covered_us,
         idle_us
 
-    from minutes
+    from {{ ref('int_gpu_minutes_rolled_up') }}
     where {{ in_ledger_days('usage_date') }} and bucket_end_at = bucket_start_at + interval 1 minute
 
     union all
@@ -47,7 +43,7 @@ whole as (
         cast(sum(covered_us) as bigint) as covered_us,
         cast(sum(idle_us) as bigint) as idle_us
 
-    from minutes
+    from {{ ref('int_gpu_minutes_rolled_up') }}
     where {{ in_ledger_days('usage_date') }} and bucket_end_at < bucket_start_at + interval 1 minute
     group by usage_date, cluster, gpu_uuid, slot_uuid, source, date_trunc('minute', bucket_start_at)
 
@@ -86,8 +82,8 @@ told as (
         power_min_watts,
         power_max_watts
 
-    from minutes
-    where reading_count > 0
+    from {{ ref('int_gpu_minutes_rolled_up') }}
+    where reading_count > 0 and {{ in_ledger_days('usage_date') }}
 
 ),
 
@@ -132,7 +128,7 @@ constant as (
 samples as (
 
     select * from {{ ref('stg_landing__gpu_samples') }}
-    where {{ in_sample_partitions(only_rolled_up=false) }}
+    where {{ in_partitions('touched') }}
 
 ),
 

@@ -60,7 +60,7 @@ even_readings as (
             and samples.source = series.source
             and samples.slot_uuid is not distinct from series.slot_uuid
             and samples.dt = series.sample_date
-    where not series.needs_cutting and {{ in_sample_partitions(day='samples.dt') }}
+    where not series.needs_cutting and {{ in_partitions('rolled_up', day='samples.dt') }}
 
 ),
 
@@ -86,7 +86,7 @@ to_be_cut as (
             and samples.source = series.source
             and samples.slot_uuid is not distinct from series.slot_uuid
             and samples.dt = series.sample_date
-    where series.needs_cutting and {{ in_sample_partitions(day='samples.dt') }}
+    where series.needs_cutting and {{ in_partitions('rolled_up', day='samples.dt') }}
 
 ),
 

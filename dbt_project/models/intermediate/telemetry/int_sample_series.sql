@@ -73,7 +73,7 @@ days as (
         ) as is_even
 
     from {{ ref('stg_landing__gpu_samples') }}
-    where {{ in_sample_partitions() }}
+    where {{ in_partitions('rolled_up') }}
     group by cluster, node, gpu_uuid, slot_uuid, source, dt
 
 ),
