@@ -47,7 +47,8 @@
 {%- endmacro -%}
 
 {#- Whether rows of a landing table are of a day for which rows of that table landed since the last build: for what must be known
-    before the days to replace are. An incremental model that says so has `meta: {days: landed, landed_table: …}`. -#}
+    before the days to replace are. An incremental model that says so has `meta: {days: landed, landed_table: …}`, and
+    `day_column: dt` where its rows keep their partition's. -#}
 {%- macro in_landed_days(table_name, day='dt') -%}
     {%- if execute and is_incremental() -%}
         {{ in_days_found("select distinct cast(usage_date as varchar) as day from (" ~ landed_days(table_name) ~ ") as days", day) }}
@@ -75,7 +76,7 @@
     {%- set columns = arguments['dest_columns'] | map(attribute='name') | join(', ') -%}
     {%- set meta = config.get('meta', {}) -%}
     delete from {{ arguments['target_relation'] }}
-    where usage_date in (
+    where {{ meta.get('day_column', 'usage_date') }} in (
         {% if meta.get('days') == 'landed' -%}
         {{ landed_days(meta['landed_table']) }}
         {%- else -%}

@@ -34,7 +34,7 @@ instants as (
         last_end_at as seen_until_at
 
     from minutes
-    where {{ in_touched_days('usage_date') }}
+    where {{ in_partitions('touched', day='usage_date') }} and {{ in_touched_days('usage_date') }}
 
     union all
 

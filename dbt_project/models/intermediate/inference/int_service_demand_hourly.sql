@@ -12,7 +12,7 @@ minutes as (
         requests_per_second
 
     from {{ ref('int_service_minutes') }}
-    where {{ in_replaced_days('usage_date') }} or {{ in_replaced_days('(usage_date + 1)') }}
+    where {{ in_partitions('touched', day='usage_date') }}
 
 ),
 

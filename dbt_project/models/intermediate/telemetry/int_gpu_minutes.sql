@@ -6,7 +6,7 @@ with
 minutes as (
 
     select * from {{ ref('int_gpu_minutes_clocked') }}
-    where {{ in_ledger_minutes('bucket_start_at') }}
+    where {{ in_partitions('ledger', day='usage_date') }} and {{ in_ledger_minutes('bucket_start_at') }}
 
 ),
 

@@ -26,7 +26,7 @@ whole as (
         idle_us
 
     from {{ ref('int_gpu_minutes_rolled_up') }}
-    where {{ in_ledger_days('usage_date') }} and bucket_end_at = bucket_start_at + interval 1 minute
+    where {{ in_partitions('ledger', day='usage_date') }} and bucket_end_at = bucket_start_at + interval 1 minute
 
     union all
 
@@ -44,7 +44,7 @@ whole as (
         cast(sum(idle_us) as bigint) as idle_us
 
     from {{ ref('int_gpu_minutes_rolled_up') }}
-    where {{ in_ledger_days('usage_date') }} and bucket_end_at < bucket_start_at + interval 1 minute
+    where {{ in_partitions('ledger', day='usage_date') }} and bucket_end_at < bucket_start_at + interval 1 minute
     group by usage_date, cluster, gpu_uuid, slot_uuid, source, date_trunc('minute', bucket_start_at)
 
 ),
@@ -83,7 +83,7 @@ told as (
         power_max_watts
 
     from {{ ref('int_gpu_minutes_rolled_up') }}
-    where reading_count > 0 and {{ in_ledger_days('usage_date') }}
+    where reading_count > 0 and {{ in_partitions('ledger', day='usage_date') }}
 
 ),
 
