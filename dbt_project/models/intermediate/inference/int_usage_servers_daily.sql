@@ -19,7 +19,7 @@ usage as (
 told as (
 
     select
-        dt as usage_date,
+        cast(interval_start_at as date) as usage_date,
         cluster,
         job_id,
         namespace,
@@ -29,7 +29,7 @@ told as (
         max({{ plus_microseconds('interval_start_at', 'interval_ms * 1000') }}) as ended_at
 
     from usage
-    group by dt, cluster, job_id, namespace, workload, server
+    group by cast(interval_start_at as date), cluster, job_id, namespace, workload, server
 
 )
 

@@ -87,6 +87,8 @@ RECONCILIATION_MODELS = (
 #: the models from the ledger and inference telemetry to unit costs
 UNIT_COST_MODELS = (
     "int_ledger_cost_bases_hourly",
+    "int_usage_servers_daily",
+    "int_usage_servers_owned",
     "int_inference_usage_owned",
     "int_inference_usage_hourly",
     "int_inference_requests_assigned",
