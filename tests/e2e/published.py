@@ -1,4 +1,4 @@
-"""Compare what two published databases say, whatever order it was landed and built in."""
+"""Compare what two databases, built or published, show to readers, whatever order it was landed and built in."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 
 import duckdb
 
+from warehouse.published_tables import PREFIXES, TABLES
+
 #: when something was landed, built or published, and by which file, is not what the tables are about
 NOT_CONTENT = re.compile(r"landed_at|built_at|build_id|published_at|publication_id|collection_run_id|started_by|line_id$")
-#: one row per landing, per publication, per check of a build
-NOT_COMPARED = {"publication", "fct_collection_runs", "gate_results"}
+#: one row per landing
+NOT_COMPARED = {"fct_collection_runs"}
 
 
 def contents(database: Path) -> dict[str, tuple[int, str]]:
@@ -43,11 +45,11 @@ def differing_rows(one: Path, other: Path, table: str, limit: int = 5) -> list[s
 
 
 def tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The published tables that are compared."""
+    """The tables for readers, but those about publications and landings."""
     rows = connection.execute(
         "select table_name from information_schema.tables where table_schema = 'main' order by table_name"
     ).fetchall()
-    return [name for (name,) in rows if name not in NOT_COMPARED]
+    return [name for (name,) in rows if (name.startswith(PREFIXES) or name in TABLES) and name not in NOT_COMPARED]
 
 
 def lines(connection: duckdb.DuckDBPyConnection, table: str) -> str:
