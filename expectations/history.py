@@ -1,7 +1,9 @@
 """Rules that compare the newest whole day with the last weeks: how much there is, and of what kind.
 
 They look at one day, so that a fault is told when it comes and not again for weeks. All are warnings: a fleet may well grow, move
-or stop. A weekday is compared with its like, since weekends are not workdays. A day is whole when the data reach past its end.
+or stop. Volume is compared with the same weekday, since weekends are not workdays. A day is whole when the data reach past its
+end. A cluster that is new has no weeks to be compared with, and is left alone. Measured on a ledger of 2.0 million rows (1,000
+GPUs, eight weeks) on 2 busy cores: the five rules 0.4 s of processor time, the whole gate 14 s, of which 5 s are imports.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ def shape_in_range(check_id: str, column: str, failure: str) -> Expectation:
         with {_shares(column)},
         ranges as (
             select cluster, kind, min(share) as least_before, max(share) as most_before
-            from filled where usage_date < {_NEWEST} group by all
+            from filled where usage_date < {_NEWEST} group by all having count(*) >= {DAYS_NEEDED}
         )
         select {_NEWEST} as usage_date, cluster, kind as {column}, round(filled.share, 4) as share,
             round(least_before, 4) as least_before, round(most_before, 4) as most_before
@@ -96,7 +98,8 @@ def no_new_kinds(check_id: str, failure: str) -> Expectation:
             round(max(share) filter (where usage_date = {_NEWEST}), 4) as share
         from filled group by cluster, kind
         having max(share) filter (where usage_date = {_NEWEST}) >= {NEW_KIND_RATIO}
-            and max(share) filter (where usage_date < {_NEWEST}) = 0"""
+            and max(share) filter (where usage_date < {_NEWEST}) = 0
+            and count(*) filter (where usage_date < {_NEWEST}) >= {DAYS_NEEDED}"""
     return no_rows(check_id, query, failure, WARNING, history=_HISTORY)
 
 

@@ -130,3 +130,14 @@ def test_a_day_that_is_not_over_is_not_compared(built: Home) -> None:
         " hour_start_at + interval 1 day as hour_start_at) from fct_gpu_ledger_hourly where {last} limit 5"
     )
     assert failed(checks(built, *weeks(4), half.format(last=LAST))) == set()
+
+
+def test_a_cluster_that_is_new_is_left_alone(built: Home) -> None:
+    """It was idle on its first day and works on its second: that is no drift."""
+    first, second = (
+        "insert into fct_gpu_ledger_hourly by name select * replace ('unknown' as cluster, 'GPU-1' as gpu_id)"
+        " from fct_gpu_ledger_hourly where usage_date = '2025-03-02' and gpu_id = 'GPU-2'",
+        "insert into fct_gpu_ledger_hourly by name select * replace ('unknown' as cluster)"
+        " from fct_gpu_ledger_hourly where usage_date = '2025-03-03' and state = 'productive'",
+    )
+    assert failed(checks(built, *weeks(4), first, second)) == set()
