@@ -267,7 +267,7 @@ class _Figures:
                 f"The bill of {name} for {month} does not close: {unexplained:,.2f} of {cost:,.2f} {words.clean(currency, 12)} "
                 f"are neither in the ledger nor lines without time, above {_share(rule)}."
             )
-            yield Firing(rule, f"{provider} {account} {currency} {month}", "", says, value)
+            yield Firing(rule, f"{provider} {account} {currency}", month, says, value)
 
     def _token_cost(self, rule: Rule) -> Iterator[Firing]:
         query = """select {subject}, {name}, {team}, {served},

@@ -58,7 +58,7 @@ KINDS = {
         ),
         Kind(
             SOURCE_SILENT,
-            "a source of a cluster that has landed nothing for longer than so many hours",
+            "a source of a cluster that has landed nothing for longer than so many hours (import, simulate: where named)",
             HOURS,
             pers=(SOURCE,),
             narrows=(CLUSTER, SOURCE),
@@ -67,7 +67,7 @@ KINDS = {
         Kind(BUILD_FAILED, "the newest build failed or was killed", None),
         Kind(
             BILL_OPEN,
-            "of a month's bill, the share that neither ledger nor lines without time hold, above a limit",
+            "of a bill of this month or the last, the share that neither ledger nor lines without time hold, above a limit",
             RATIO,
             default="0.01",
         ),

@@ -17,11 +17,17 @@ from hashlib import sha256
 from pathlib import Path
 
 from warehouse.alerts.conditions import Evaluation, Firing
+from warehouse.alerts.kinds import BILL_OPEN
 from warehouse.atomic import replaced
 from warehouse.digest.records import REFUSED, SENDING, SENT, at_text
 from warehouse.home import Home
 
 __all__ = ["BEGUN", "OVER", "REFUSED", "SENDING", "SENT", "Delivery", "Event", "observe", "read_all", "write"]
+
+
+class RecordError(OSError):
+    """A file below `alerts` is no record; the message names it and the remedy."""
+
 
 #: what a message says of an event
 BEGUN, OVER = "begun", "over"
@@ -167,7 +173,11 @@ def _is_past(event: Event, evaluation: Evaluation) -> bool:
         # the rule was taken out: nobody knows whether what it watched has ended
         return True
     day = evaluation.usage_date
-    return bool(event.period and day) and not str(day).startswith(event.period)
+    if not event.period or not day:
+        return False
+    # bills are asked of two months, sums of the day or month that the day is in
+    asked = [day, day.replace(day=1) - timedelta(days=1)] if event.kind == BILL_OPEN else [day]
+    return not any(str(one).startswith(event.period) for one in asked)
 
 
 def _path(home: Home, key: str) -> Path:
@@ -179,12 +189,15 @@ def _key(*parts: str) -> str:
 
 
 def _read(path: Path) -> Event:
-    record = json.loads(path.read_text())
-    deliveries = {
-        channel: {what: Delivery(**delivery) for what, delivery in told.items()}
-        for channel, told in record.pop("deliveries").items()
-    }
-    return Event(**{**record, "notify": tuple(record["notify"])}, deliveries=deliveries)
+    try:
+        record = json.loads(path.read_text())
+        deliveries = {
+            channel: {what: Delivery(**delivery) for what, delivery in told.items()}
+            for channel, told in record.pop("deliveries").items()
+        }
+        return Event(**{**record, "notify": tuple(record["notify"])}, deliveries=deliveries)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise RecordError(f"{path} is no record of an event: move it away, and what fires is told anew") from None
 
 
 def firing(events: Iterable[Event]) -> list[Event]:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
@@ -20,6 +21,7 @@ from tests.conftest import PROJECT_ROOT, clean_environment
 from tests.unit.warehouse.alerts.receiver import Receiver, receiving
 from tests.unit.warehouse.alerts.watched_fleet import NOW, rule, watched
 from tests.unit.warehouse.digest.small_fleet import DAY, LEDGER, WORKLOADS, hold
+from warehouse import pipeline
 from warehouse.__main__ import main
 from warehouse.alerts import channels
 from warehouse.alerts.channels import Channel
@@ -277,6 +279,47 @@ def test_the_command_lists_what_fires_and_since_when(own_home: Home) -> None:
     assert run(own_home, "alerts").exit_code == 1
     assert run(own_home, "alerts", "--resend").exit_code == 2
     assert run(own_home, "alerts", "--send").exit_code == 2, "there is nothing to send by"
+
+
+def test_a_bill_of_the_month_before_that_closes_is_told_to_be_over(watcher: Watcher) -> None:
+    rule(watcher.home, "bill,bill_does_not_close,1%,,,,,,,,,tell")
+    watcher.watch()
+    for statement in (
+        "update mart_ghost_capacity_daily set usage_date = '2026-12-02' where usage_date = '2026-11-09';"
+        "update publication set data_through_at = '2026-12-03'",
+        "update mart_cost_reconciliation_daily set difference = 0, billed_without_telemetry_cost = 0",
+    ):
+        with duckdb.connect(str(watcher.home.published_database)) as connection:
+            connection.execute(statement)
+        watcher.watch()
+    assert watcher.told() == [[("bill", "begun")], [("bill", "over")]]
+
+
+def test_a_run_that_is_held_says_what_fires_and_ends_as_it_did(own_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def step(module: str, *arguments: str) -> None:
+        if arguments[:1] == ("publish",):
+            sys.exit(3)
+
+    monkeypatch.setattr(pipeline, "outcome_files", lambda raw: ["one"])
+    monkeypatch.setattr(pipeline, "run_step", step)
+    rule(own_home, "held,build_held", "broken,kind")
+    hold(own_home, datetime(2026, 11, 10, 9))
+    done = run(own_home, "run")
+    assert done.exit_code == 3
+    assert "1 alert fires (since when: python -m warehouse alerts):\n  held: The gate holds build build-8" in done.stdout
+    assert "line 3: no kind 'kind' is known" in done.stderr
+    assert [event.rule for event in read_all(own_home)] == ["held"]
+    status = json.loads(run(own_home, "status", "--json").stdout)
+    assert [step["state"] for step in status["steps"] if step["step"] == "alerts"] == ["1 fire"]
+
+
+def test_a_record_that_is_none_is_named_with_its_remedy(own_home: Home) -> None:
+    watch(own_home, NOW)
+    (file,) = own_home.alerts.glob("*.json")
+    file.write_text("{}")
+    done = run(own_home, "alerts")
+    assert done.exit_code == 1
+    assert f"{file} is no record of an event: move it away" in done.stderr
 
 
 def test_files_of_events_are_for_their_owner_only(own_home: Home) -> None:
