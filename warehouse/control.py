@@ -85,6 +85,7 @@ _SCHEMA = (
     "create table if not exists control.pending_days (usage_date date)",
     "create table if not exists control.file_columns (path varchar, column_names varchar)",
     "create table if not exists control.workload_names_built (usage_date date, workload_id varchar, fingerprint varchar)",
+    "create table if not exists control.devices_built (usage_date date, change_key varchar, fingerprint varchar)",
     """create table if not exists control.late_rows (
         collection_run_id varchar, table_name varchar, usage_date date, cluster varchar, rows_late bigint,
         landed_at timestamp)""",
@@ -318,19 +319,27 @@ def _write_days_landed(connection: duckdb.DuckDBPyConnection, home: Home, fresh:
     connection.execute("insert into control.days_landed select 'pending', usage_date from control.pending_days")
 
 
-def _remember_names(connection: duckdb.DuckDBPyConnection, full_refresh: bool) -> None:
-    """What the workloads of the days just built are called; other days keep what they were built with."""
-    connection.execute(
-        """delete from control.workload_names_built
-        where ? or usage_date in (select usage_date from int_days_touched where not is_sealed)""",
-        [full_refresh],
-    )
-    connection.execute(
-        """insert into control.workload_names_built
-        select usage_date, workload_id, fingerprint from int_workloads_named_daily
-        where ? or usage_date in (select usage_date from int_days_touched where not is_sealed)""",
-        [full_refresh],
-    )
+#: what a day was built with, for the days just built; other days keep what they were built with
+_REMEMBERED_DAYS = (
+    """delete from control.workload_names_built
+    where ? or usage_date in (select usage_date from int_days_touched where not is_sealed)""",
+    """insert into control.workload_names_built
+    select usage_date, workload_id, fingerprint from int_workloads_named_daily
+    where ? or usage_date in (select usage_date from int_days_touched where not is_sealed)""",
+    """delete from control.devices_built
+    where ? or usage_date in (select usage_date from int_days_touched where not is_sealed)""",
+    """insert into control.devices_built
+    select distinct hours.usage_date, hours.cluster || '/' || hours.gpu_id as change_key, coalesce(changes.fingerprint, '')
+    from int_device_hours as hours
+    left join int_device_changes as changes on hours.cluster || '/' || hours.gpu_id = changes.change_key
+    where ? or hours.usage_date in (select usage_date from int_days_touched where not is_sealed)""",
+)
+
+
+def _remember_days(connection: duckdb.DuckDBPyConnection, full_refresh: bool) -> None:
+    """What the workloads and devices of the days just built are known as."""
+    for statement in _REMEMBERED_DAYS:
+        connection.execute(statement, [full_refresh])
 
 
 def record_build(
@@ -355,7 +364,7 @@ def record_build(
     insert = "insert into control.build_days select ?, usage_date from (select distinct usage_date from {days})"
     connection.execute(compose(insert, days=days), [build_id])
     connection.execute("delete from control.pending_days where usage_date in (select usage_date from int_days_touched)")
-    _remember_names(connection, full_refresh)
+    _remember_days(connection, full_refresh)
     if not is_windowed(window):
         connection.execute("delete from control.pending_days")
         if full_refresh:

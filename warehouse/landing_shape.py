@@ -334,6 +334,9 @@ TABLES: Mapping[str, Table] = {
             request_id text *
             started_at timestamp *
             workload text
+            job_id text
+            server text
+            node text
             application text
             team text
             model text *
@@ -388,11 +391,15 @@ TABLES: Mapping[str, Table] = {
             pricing_category text
             pricing_quantity money
             pricing_unit text
+            list_unit_price money
+            contracted_unit_price money
+            effective_unit_price money
             provider_name text *
             billing_account_id text *
             sub_account_id text
             invoice_id text
             resource_id text
+            resource_alias text
             resource_type text
             region_id text
             availability_zone text

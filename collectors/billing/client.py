@@ -28,7 +28,7 @@ from collectors.tables.delimited import UNREADABLE, refuse_endless_lines
 from collectors.tables.parse import read_blocks, split_lines
 
 #: raised when the tables of columns begin to make other lines of the same bytes
-RULES_VERSION = 2
+RULES_VERSION = 3
 
 _ZIP = b"PK\x03\x04"
 

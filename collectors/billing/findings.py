@@ -35,8 +35,8 @@ def _rounded(lines: pl.DataFrame) -> Iterator[str]:
     for provider, count, billed, effective in rounded_providers(lines):
         yield (
             f"warning: EffectiveCost of {provider} is a whole number in all {count} lines while BilledCost is not "
-            f"({effective:.2f} against {billed:.2f} in sum): it seems to be rounded, and costs per unit rest on it; "
-            "values are landed as delivered"
+            f"({effective:.2f} against {billed:.2f} in sum): it seems to be rounded; values are landed as delivered, and the "
+            "build works out costs of GPUs from what was not rounded, or warns where nothing is left to do so"
         )
 
 

@@ -11,13 +11,15 @@ name and, behind it, what other versions call the same. What differs between ver
 
 Quirks of deliveries: missing is the text `NULL`; times often have no offset and are UTC; `Usage-based` and
 `Usage-Based`; tags without their braces. AWS names an EC2 instance by its ARN, Google one by its full name; both land
-as nodes know themselves, so that lines and nodes meet. Amounts land as delivered: where a delivery has rounded
-EffectiveCost to whole units the parts to work it out again are not in it (ContractedCost is rounded too), so that is
-noted and not repaired.
+as nodes know themselves, so that lines and nodes meet; where Google's ResourceId has the number of an instance its name
+is in ResourceName, and the number stands in `resource_alias`. Amounts land as delivered: where a delivery has rounded
+EffectiveCost to whole units that is noted, and the warehouse works out the costs in scope from what was not rounded
+(`x_EffectiveUnitPrice` x PricingQuantity, BilledCost or ContractedUnitPrice x PricingQuantity of what no commitment covers).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from collectors.billing.mapping import Field, Format, Row
@@ -34,7 +36,9 @@ OTHER_NAMES: Mapping[str, str] = {
     "commitment_discount_status": "ChargeSubcategory",
     "consumed_quantity": "UsageQuantity",
     "consumed_unit": "UsageUnit",
+    "effective_unit_price": "x_EffectiveUnitPrice",
 }
+_GCE_NUMBER = re.compile(r"((?:https?:)?//compute\.googleapis\.com/projects/[^/]+/zones/[^/]+/instances/)(\d+)")
 _WORDS = {column: {word.lower(): word for word in words} for column, words in ALLOWED.items()}
 #: `ChargeSubcategory` of 1.0-preview
 _SUBCATEGORIES = {"used commitment": "Used", "unused commitment": "Unused"}
@@ -63,6 +67,21 @@ def _resource_type(row: Row) -> str | None:
     return row.get("ResourceType")
 
 
+def _number_of_instance(row: Row) -> str | None:
+    """The number by which Google's `ResourceId` names an instance, where `ResourceName` tells its name."""
+    match = _GCE_NUMBER.fullmatch(row.get("ResourceId", ""))
+    return match[2] if match and "ResourceName" in row else None
+
+
+def _resource_id(row: Row) -> str | None:
+    """The id by which a node knows itself: of a Google instance that has a number there, by its name."""
+    if "ResourceId" not in row:
+        return None
+    match = _GCE_NUMBER.fullmatch(row["ResourceId"])
+    named = f"{match[1]}{row['ResourceName'].rsplit('/', 1)[-1]}" if match and "ResourceName" in row else row["ResourceId"]
+    return resource_id(named)
+
+
 def _field(column: str) -> Field:
     sources = f"{focus_name(column)} {OTHER_NAMES.get(column, '')}"
     if column == "commitment_discount_status":
@@ -72,7 +91,9 @@ def _field(column: str) -> Field:
     if column == "resource_type":
         return Field(column, f"{sources} {' '.join(_SKU_DETAILS)}", derive=_resource_type)
     if column == "resource_id":
-        return Field(column, sources, spell=resource_id)
+        return Field(column, "ResourceId ResourceName", derive=_resource_id)
+    if column == "resource_alias":
+        return Field(column, "ResourceId ResourceName", derive=_number_of_instance)
     if column == "billing_currency":
         return Field(column, sources, spell=str.upper)
     is_time = TABLES["billing_lines"].column(column).kind == "timestamp"

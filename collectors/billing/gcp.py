@@ -145,6 +145,12 @@ def _resource_id(row: Row) -> str | None:
     return f"projects/{row['project.id']}/zones/{match[1]}/instances/{(name or match[2]).rsplit('/', 1)[-1]}"
 
 
+def _resource_alias(row: Row) -> str | None:
+    """The number that Google gives an instance, by which nodes may know themselves as well."""
+    match = _GLOBAL_NAME.fullmatch(row.get("resource.global_name", ""))
+    return match[2] if match and match[2].isdigit() else None
+
+
 def _period(of_month: int) -> Callable[[Row], str | None]:
     """The start (0) or end (1) of the invoice's month, else of the month of the usage, in Pacific time."""
 
@@ -208,6 +214,7 @@ FIELDS = (
     Field("billing_account_id", "billing_account_id"),
     Field("sub_account_id", "project.id"),
     Field("resource_id", "resource.name resource.global_name project.id", derive=_resource_id),
+    Field("resource_alias", "resource.global_name", derive=_resource_alias),
     Field("resource_type", "sku.description"),
     Field("region_id", "location.region location.location"),
     Field("availability_zone", "location.zone"),

@@ -48,7 +48,9 @@ def collect(files: Sequence[Path], *, given: Given, form: Format | None, landing
 
 def _settings(given: Given, form: Format | None) -> list[str | None]:
     told = (given.cluster, given.model, given.workload, given.application, given.team, given.started_at, given.zone)
-    return [form.name if form else None, *(None if setting is None else str(setting) for setting in told)]
+    # named only where given, so that what landed before these options were there keeps its name
+    places = [f"{name}={value}" for name, value in (("job_id", given.job_id), ("node", given.node)) if value]
+    return [form.name if form else None, *(None if setting is None else str(setting) for setting in told), *places]
 
 
 def _pieces(files: Sequence[Path], readers: Sequence[Reader], notes: list[str]) -> Iterator[Piece]:
@@ -131,6 +133,8 @@ def _notes(readers: Sequence[Reader]) -> list[str]:
 @click.option("--time-zone", "zone", type=TIME_ZONE, help="Zone of times without offset, such as Europe/Oslo [UTC].")
 @click.option("--model", help="The model of requests that name none [unknown].")
 @click.option("--workload", help="The workload that served requests that name none.")
+@click.option("--job-id", help="The scheduler's id of the job that answered requests that name none (an offline job's own log).")
+@click.option("--node", help="The node that answered requests that name none.")
 @click.option("--application", help="The application of requests that name none.")
 @click.option("--team", help="The team of requests that name none.")
 @command.collector_options
@@ -141,6 +145,8 @@ def requests(
     zone: ZoneInfo | None,
     model: str | None,
     workload: str | None,
+    job_id: str | None,
+    node: str | None,
     application: str | None,
     team: str | None,
     cluster: str | None,
@@ -152,7 +158,7 @@ def requests(
     Only the fields named in collectors/requests/schema.py are read: no prompt, answer, key, user or address is.
     """
     cluster = command.require_cluster(cluster)
-    given = Given(cluster, model, workload, application, team, started_at, zone)
+    given = Given(cluster, model, workload, job_id, node, application, team, started_at, zone)
     with command.source(SOURCE, cluster=cluster, inputs=files):
         try:
             outcome = collect(files, given=given, form=FORMATS[form] if form else None, landing=command.landing())

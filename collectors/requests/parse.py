@@ -26,6 +26,9 @@ NAMES: Mapping[str, Callable[[Any], str | None]] = {
     "team": to_text,
     "application": to_text,
     "workload": to_text,
+    "job_id": to_text,
+    "server": to_text,
+    "node": to_text,
     "adapter": to_text,
 }
 COUNTS = ("prompt_tokens", "cached_prompt_tokens", "output_tokens")
@@ -42,6 +45,8 @@ class Given:
     cluster: str
     model: str | None = None
     workload: str | None = None
+    job_id: str | None = None
+    node: str | None = None
     application: str | None = None
     team: str | None = None
     started_at: datetime | None = None
@@ -110,7 +115,8 @@ class Reader:
         row["model"] = self._model(found, row["model"])
         row["application"] = row["application"] or _application(found.get("tags")) or self.given.application
         row["team"] = row["team"] or self.given.team
-        row["workload"] = row["workload"] or self.given.workload
+        for name in ("workload", "job_id", "node"):
+            row[name] = row[name] or getattr(self.given, name)
         row["request_id"] = row["request_id"] or _id_of(form, row)
         return row
 

@@ -81,6 +81,12 @@ _LITELLM = Format(
         "cache_hit": ("cache_hit",),
     },
 )
+#: what ran the model: an offline job writes these from its environment, a gateway from the pod that it asked
+_PLACE: Fields = {
+    "job_id": ("job_id", "slurm_job_id", "SLURM_JOB_ID", "k8s.pod.uid", "pod_uid"),
+    "server": ("server", "pod", "pod_name", "k8s.pod.name"),
+    "node": ("node", "node_name", "SLURMD_NODENAME", "hostname", "host.name", "k8s.node.name"),
+}
 _OPENAI = Format(
     "openai",
     told_by=(("answer.usage",),),
@@ -114,6 +120,7 @@ _OPENAI = Format(
         "team": ("team",),
         "application": ("application", "app", "service"),
         "workload": ("workload",),
+        **_PLACE,
     },
 )  # fmt: skip
 _MOONCAKE = Format(
@@ -172,6 +179,7 @@ _GATEWAY = Format(
         "team": ("team",),
         "application": ("application", "app", "service"),
         "workload": ("workload",),
+        **_PLACE,
     },
 )  # fmt: skip
 

@@ -71,8 +71,13 @@
 
 {#- A provider's id of a resource as bills and nodes can be compared by it, whatever way it is written: in lower case,
     without the scheme and host of a URL and the slashes at its ends; an EC2 instance's ARN and provider id are `i-…`, a
-    Google instance's full name is project/zone/name, as Kubernetes writes it. Null for the empty text. -#}
+    Google instance's full name is project/zone/name, as Kubernetes writes it, and the third machine of a scale set `vmss`
+    is `…/virtualmachines/vmss_3`, as Azure names the machine. Null for the empty text. -#}
 {%- macro resource_key(value) -%}
+    {{ scale_set_machine(bare_resource(value)) }}
+{%- endmacro -%}
+
+{%- macro bare_resource(value) -%}
     nullif(
         regexp_replace(
             replace(
@@ -90,6 +95,18 @@
         ),
         ''
     )
+{%- endmacro -%}
+
+{%- macro scale_set_machine(bare) -%}
+    case
+        when {{ bare }} like '%/virtualmachinescalesets/%/virtualmachines/%'
+            then concat(
+                regexp_replace({{ bare }}, '/virtualmachinescalesets/.*$', ''),
+                '/virtualmachines/',
+                replace(regexp_replace({{ bare }}, '^.*/virtualmachinescalesets/', ''), '/virtualmachines/', '_')
+            )
+        else {{ bare }}
+    end
 {%- endmacro -%}
 
 {#- What a resource key ends with: the name behind the last slash or colon. -#}
@@ -174,17 +191,29 @@
             lines.charge_period_start as starts_at,
             least(lines.charge_period_end, ends.through_at) as ends_at
 
-        from {{ ref('stg_landing__billing_lines') }} as lines
-        inner join {{ ref('stg_landing__gpu_inventory') }} as inventory
-            on
-                {{ resource_name(resource_key('lines.resource_id')) }}
-                = {{ resource_name(resource_key('inventory.provider_resource_id')) }}
+        from (
+            select distinct
+                charge_period_start,
+                charge_period_end,
+                {{ resource_name(resource_key('resource_id')) }} as resource_name
+
+            from {{ ref('stg_landing__billing_lines') }}
+            where charge_period_end > date_trunc('day', charge_period_start) + interval 1 day
+        ) as lines
+        -- a machine is sighted thousands of times
+        inner join (
+            select distinct {{ resource_name(resource_key('provider_resource_id')) }} as resource_name
+            from (
+                select distinct provider_resource_id
+                from {{ ref('stg_landing__gpu_inventory') }}
+            ) as sighted
+        ) as machines
+            on lines.resource_name = machines.resource_name
         cross join (
             select max(data_through_at) as through_at
             from {{ source('control', 'data_through') }}
             where table_group = 'telemetry'
         ) as ends
-        where lines.charge_period_end > date_trunc('day', lines.charge_period_start) + interval 1 day
     ) as long_charges
     where
         long_charges.starts_at < long_charges.ends_at

@@ -32,11 +32,14 @@ pytestmark = pytest.mark.integration
 
 FLEETS = (1, 4, 5, 11)
 WORLDS = (
+    "a_batch_job_pays_for_the_tokens_in_the_log",
     "a_correction_keeps_its_day_and_its_invoice",
     "a_commitment_is_paid_once",
     "a_cached_prompt_is_not_paid_twice",
     "a_gpu_without_cpus_left_for_a_job_is_stranded",
     "a_job_over_midnight_belongs_to_both_days",
+    "a_line_over_two_days_falls_to_both",
+    "a_machine_is_one_whatever_its_bill_calls_it",
     "a_replica_waits_for_a_busy_one_over_midnight",
     "a_slice_would_have_carried_the_run",
     "after_the_last_bill_cost_is_an_estimate",
@@ -46,13 +49,22 @@ WORLDS = (
     "a_second_export_of_a_month_replaces_the_first",
     "a_warm_node_loses_clock_and_draws_power_while_free",
     "a_yield_is_measured_against_the_best_sustained",
+    "adapters_on_a_model_share_what_it_held",
+    "energy_carbon_and_a_list_price_stand_beside_the_cost",
     "one_training_hour_with_every_common_state",
+    "own_hardware_costs_its_purchase_its_place_and_its_energy",
     "the_minutes_before_an_hour_and_the_replicas_in_each_minute_decide",
+    "the_most_specific_rate_card_prices_the_hour",
+    "two_currencies_add_up_at_a_dated_rate",
     "usage_cost_is_not_allocation_cost_at_a_rate",
     "work_after_the_last_checkpoint_is_no_goodput",
 )
 #: a row's place in its file is part of a bill line's identity; of reference tables the last landed file stands
-LANDED_WHOLE = ("billing_lines", "rate_cards", "workload_rules", "interventions")
+PRICES = ("rate_cards", "exchange_rates", "list_prices", "carbon_intensities")
+LANDED_WHOLE = ("billing_lines", *PRICES, "workload_rules", "interventions")
+#: what a price may be, and what of a device a bill and a rate card look at
+FIGURE = re.compile(r"cost|price|rate$|grams|pue")
+OF_BILLS = ("provider", "provider_resource_id", "region")
 ROUNDS = 3
 DRAWN = 12
 #: each drawn cluster is landed under four names, so that one build answers for all of them
@@ -86,7 +98,14 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Homes:
     root = tmp_path_factory.mktemp("windows")
     dice, clusters = random.Random(7), drawn(st_clusters(), DRAWN)
     pieces = _pieces(root / "pieces", clusters, dice)
-    batches = [pieces[number::ROUNDS] for number in range(ROUNDS)]
+    earlier = _earlier(root / "earlier", pieces)
+    # what prices come to is learned after the days they price were built
+    prices = [path for path in pieces if path.stem in PRICES]
+    others = [path for path in pieces if path.stem not in PRICES]
+    batches = [others[number::ROUNDS] for number in range(ROUNDS)]
+    batches[0] = earlier + batches[0]
+    batches[1] += prices[::2]
+    batches[2] += prices[1::2]
     # what is landed twice is counted twice among the rows landed, and nowhere else: the drawn answers know nothing of it
     again = _again(root / "again", [path for path in pieces if path in batches[0] or _is_drawn(path)], dice)
     batches[-1] += again
@@ -99,7 +118,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Homes:
             # a day that is not whole, some of whose runs are open: the builds after it put it right
             _succeed(root / "grown", "warehouse", "build", "--since", "2026-11-02", "--until", "2026-11-02T23:40:00Z")
     _run(root / "grown")
-    _land(root / "at_once", sorted(pieces) + again)
+    _land(root / "at_once", earlier + sorted(pieces) + again)
     _run(root / "at_once")
     return Homes(root / "grown", root / "at_once", tuple(printed), tuple(pieces), tuple(clusters))
 
@@ -277,6 +296,26 @@ def _again(folder: Path, pieces: list[Path], dice: random.Random) -> list[Path]:
             rows = list(csv.DictReader(text))
         dice.shuffle(rows)
         copies.append(_write(folder / str(number) / path.name, rows))
+    return copies
+
+
+def _earlier(folder: Path, pieces: list[Path]) -> list[Path]:
+    """What was told before it was put right: prices that were twice as high, devices of which no bill could know."""
+    copies: list[Path] = []
+    for number, path in enumerate(pieces):
+        if path.stem not in (*PRICES, "gpu_inventory") or _is_drawn(path):
+            continue
+        with path.open(newline="") as text:
+            rows = list(csv.DictReader(text))
+        if path.stem == "gpu_inventory":
+            told = [row | {name: "" for name in OF_BILLS if name in row} for row in rows if row.get("provider_resource_id")]
+        else:
+            told = [
+                {name: str(2 * float(cell)) if cell and FIGURE.search(name) else cell for name, cell in row.items()}
+                for row in rows
+            ]
+        if told:
+            copies.append(_write(folder / str(number) / path.name, told))
     return copies
 
 

@@ -44,6 +44,8 @@ final as (
         -- numerics: as landed, rounded nowhere before the ledger
         cast(billed_cost as decimal(38, 12)) as billed_cost,
         cast(effective_cost as decimal(38, 12)) as effective_cost,
+        cast(delivered_effective_cost as decimal(38, 12)) as delivered_effective_cost,
+        effective_cost_method,
         cast(list_cost as decimal(38, 12)) as list_cost,
         cast(contracted_cost as decimal(38, 12)) as contracted_cost,
         cast(consumed_quantity as decimal(38, 12)) as consumed_quantity,

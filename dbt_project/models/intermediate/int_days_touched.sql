@@ -11,6 +11,7 @@
 -- depends_on: {{ ref('int_price_changes') }}
 -- depends_on: {{ ref('int_context_changes') }}
 -- depends_on: {{ ref('int_workload_changes') }}
+-- depends_on: {{ ref('int_device_changes') }}
 -- depends_on: {{ ref('int_usage_changes') }}
 -- depends_on: {{ ref('int_node_states_resolved') }}
 -- depends_on: {{ ref('int_billing_delivered_through') }}
@@ -84,6 +85,16 @@ workload_days as (
     from {{ source('control', 'workload_names_built') }} as built
     inner join {{ ref('int_workload_changes') }} as changes on built.workload_id = changes.change_key
     where built.fingerprint <> changes.fingerprint
+
+),
+
+-- other facts of the devices of a day
+device_days as (
+
+    select distinct built.usage_date
+    from {{ source('control', 'devices_built') }} as built
+    left join {{ ref('int_device_changes') }} as changes on built.change_key = changes.change_key
+    where built.fingerprint <> coalesce(changes.fingerprint, '')
 
 ),
 
@@ -184,6 +195,11 @@ touched as (
 
     select usage_date, false, false, false
     from workload_days
+
+    union all
+
+    select usage_date, false, false, false
+    from device_days
 
     union all
 

@@ -177,7 +177,7 @@ select
     'line-' || cast(usage_date as varchar) as line_id, 'capacity' as line_role, 'aws' as provider_name, 'a' as billing_account_id,
     cast(sum(cost) as decimal(38, 12)) as billed_cost, cast(sum(cost) as decimal(38, 12)) as effective_cost,
     'USD' as billing_currency, 'Usage' as charge_category, cast(usage_date as timestamp) as charge_period_start,
-    cast(usage_date + 1 as timestamp) as charge_period_end, 'd1' as delivery_id
+    cast(usage_date + 1 as timestamp) as charge_period_end, 'd1' as delivery_id, 'delivered' as effective_cost_method
 from fct_gpu_ledger_hourly group by usage_date;
 
 create table fct_collection_runs as

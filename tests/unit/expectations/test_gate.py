@@ -292,6 +292,11 @@ WARNINGS = [
         "mart_work_yield_daily",
         "days_in_dim_date",
     ),
+    (
+        "update fct_billing_lines set effective_cost_method = 'rounded'",
+        "fct_billing_lines",
+        "effective_costs_are_not_rounded",
+    ),
     ("delete from data_dictionary where column_name = 'gpu_id'", "data_dictionary", "every_column_described"),
 ]
 

@@ -4,9 +4,11 @@
 -- servers' counters tell adapters apart where they name any that day, else the gateway's log does; a model without
 -- adapters has no row. Time and money fall by prefill and decode time where all of them were timed, else by weighted
 -- tokens, else by requests; an hour in which none worked follows the day's other hours. Requests and tokens fall by
--- what the source counts. All parts are whole units that add up to the model's.
+-- what the source counts, energy and carbon as time and money do. All parts are whole units that add up to the model's.
+{% set bases = ['allocation', 'usage', 'fully_loaded'] %}
 {% set amounts = [('held_us', 'held_us'), ('allocation', as_micros('allocation_cost')), ('usage', as_micros('usage_cost')),
-    ('fully_loaded', as_micros('fully_loaded_cost'))] %}
+    ('fully_loaded', as_micros('fully_loaded_cost')), ('energy_mwh', 'energy_mwh'), ('measured_us', 'measured_us'),
+    ('co2e_micrograms', 'co2e_micrograms')] %}
 {% set counts = ['request_count', 'failed_request_count', 'prompt_tokens', 'cached_prompt_tokens', 'uncached_prompt_tokens',
     'output_tokens'] %}
 
@@ -27,6 +29,7 @@ usage as (
         cached_prompt_tokens,
         coalesce(prompt_includes_cached, true) as prompt_includes_cached,
         output_tokens,
+        prefill_seconds,
         prefill_seconds + decode_seconds as phase_seconds
 
     from {{ ref('int_inference_usage_owned') }}
@@ -49,6 +52,7 @@ requests as (
         cached_prompt_tokens,
         prompt_includes_cached,
         output_tokens,
+        cast(null as double) as prefill_seconds,
         cast(null as double) as phase_seconds
 
     from {{ ref('int_inference_requests_assigned') }}
@@ -105,6 +109,7 @@ own_hours as (
                 0
             ) as bigint
         ) as own_uncached_prompt_tokens,
+        sum(told.prefill_seconds) as prefill_seconds,
         case when count(told.phase_seconds) = count(*) then sum(told.phase_seconds) end as phase_seconds
 
     from told
@@ -145,7 +150,18 @@ own_weights as (
             when is_timed then cast(round(1e6 * phase_seconds) as bigint)
             when sum(token_weight) over (partition by hour_start_at, workload_id, model) > 0 then token_weight
             else coalesce(own_request_count, 0)
-        end as own_weight
+        end as own_weight,
+        -- how the adapter's own cost falls to input and output
+        case
+            when is_timed then prefill_seconds / nullif(phase_seconds, 0)
+            else
+                cast(coalesce(own_uncached_prompt_tokens, 0) as double)
+                / nullif(
+                    coalesce(own_uncached_prompt_tokens, 0)
+                    + cast({{ var('output_token_weight') }} as double) * coalesce(own_output_tokens, 0),
+                    0
+                )
+        end as input_share
 
     from weighed_hours
 
@@ -197,6 +213,7 @@ adapter_hours as (
         day_weights.adapter,
         day_weights.day_weight,
         own_shares.own_weight,
+        own_shares.input_share,
         max(own_shares.hour_weight) over (
             partition by model_hours.hour_start_at, model_hours.workload_id, model_hours.model, model_hours.currency
         ) as hour_weight,
@@ -278,9 +295,12 @@ added as (
         adapter,
         currency,
         cast(coalesce(sum(case when measure = 'held_us' then part end), 0) as bigint) as held_us,
-        {% for name, amount in amounts[1:] %}
+        {% for name in bases %}
         {{ from_micros("sum(case when measure = '" ~ name ~ "' then part end)") }} as {{ name }}_cost,
         {% endfor %}
+        cast(sum(case when measure = 'energy_mwh' then part end) as bigint) as energy_mwh,
+        cast(coalesce(sum(case when measure = 'measured_us' then part end), 0) as bigint) as measured_us,
+        cast(sum(case when measure = 'co2e_micrograms' then part end) as bigint) as co2e_micrograms,
         {% for count in counts %}
         cast(sum(case when measure = '{{ count }}' then part end) as bigint) as {{ count }}
         {{- ',' if not loop.last }}
@@ -291,13 +311,15 @@ added as (
 
 ),
 
-priced_hours as (
+told_hours as (
 
-    select distinct
+    select
         hour_start_at,
         workload_id,
         model,
+        adapter,
         currency,
+        input_share,
         is_priced_hour
 
     from cost_weights
@@ -308,15 +330,17 @@ final as (
 
     select
         added.*,
-        priced_hours.is_priced_hour
+        told_hours.input_share,
+        told_hours.is_priced_hour
 
     from added
-    inner join priced_hours
+    inner join told_hours
         on
-            added.hour_start_at = priced_hours.hour_start_at
-            and added.workload_id = priced_hours.workload_id
-            and added.model = priced_hours.model
-            and added.currency = priced_hours.currency
+            added.hour_start_at = told_hours.hour_start_at
+            and added.workload_id = told_hours.workload_id
+            and added.model = told_hours.model
+            and added.adapter = told_hours.adapter
+            and added.currency = told_hours.currency
 
 )
 

@@ -1,7 +1,8 @@
 {{ config(materialized='incremental', incremental_strategy='replace_days', on_schema_change='append_new_columns') }}
 
--- To which workload each request of a gateway's log belongs. A gateway knows workloads by name; without a name a
--- request belongs to the only workload that serves its model that day.
+-- To which workload each request of a log belongs. A job id comes first; a gateway knows workloads by name; without
+-- one a request is traced to a run by what else it names, else belongs to the only workload whose servers' counters tell
+-- of its model that day, else to the only workload of that model that held GPUs.
 
 with
 
@@ -15,6 +16,13 @@ requests as (
 workloads as (
 
     select * from {{ ref('dim_workloads') }}
+
+),
+
+traced as (
+
+    select * from {{ ref('int_inference_requests_traced') }}
+    where {{ in_touched_days('usage_date') }}
 
 ),
 
@@ -60,10 +68,14 @@ assigned as (
         cast(requests.started_at as date) as usage_date,
         requests.cluster,
         requests.model,
-        case
-            when nullif(trim(requests.workload), '') is not null then coalesce(workload_names.workload_id, 'unknown')
-            else coalesce(model_servers.workload_id, 'unknown')
-        end as workload_id,
+        coalesce(
+            case when traced.told_by = 'job' then traced.workload_id end,
+            workload_names.workload_id,
+            case when traced.told_by <> 'model' then traced.workload_id end,
+            case when nullif(trim(requests.workload), '') is null then model_servers.workload_id end,
+            traced.workload_id,
+            'unknown'
+        ) as workload_id,
         nullif(trim(requests.application), '') as application,
         nullif(trim(requests.team), '') as team,
         nullif(trim(requests.adapter), '') as adapter,
@@ -78,6 +90,11 @@ assigned as (
     from requests
     left join workload_names
         on requests.cluster = workload_names.cluster and trim(requests.workload) = workload_names.workload
+    left join traced
+        on
+            requests.cluster = traced.cluster
+            and requests.request_id = traced.request_id
+            and requests.started_at = traced.started_at
     left join model_servers
         on
             requests.cluster = model_servers.cluster

@@ -254,11 +254,91 @@ scoped as (
 
 ),
 
+-- a delivery of which all effective costs are whole while amounts billed are not has rounded them: a GPU-hour of 0.40 would
+-- be free (AWS's and Oracle's first exports). A purchase that is amortised has none, which is no rounding
+rounded_deliveries as (
+
+    select
+        provider_name,
+        billing_account_id,
+        delivery_id,
+        collection_run_id
+
+    from lines
+    where lower(charge_category) <> 'purchase'
+    group by provider_name, billing_account_id, delivery_id, collection_run_id
+    having
+        bool_and(effective_cost = round(effective_cost))
+        and bool_or(billed_cost <> round(billed_cost) and abs(billed_cost - effective_cost) < 1)
+
+),
+
+-- the parts that were not rounded, the surest first: each must come to the rounded cost
+unrounded as (
+
+    select
+        scoped.*,
+        rounded_deliveries.delivery_id is not null as is_of_rounded_delivery,
+        cast(
+            round(cast(scoped.effective_unit_price as double) * cast(scoped.pricing_quantity as double), 9) as decimal(38, 12)
+        ) as cost_at_effective_price,
+        case when scoped.commitment_discount_id is null then scoped.billed_cost end as uncommitted_cost,
+        case
+            when scoped.commitment_discount_id is null
+                then cast(
+                    round(cast(scoped.contracted_unit_price as double) * cast(scoped.pricing_quantity as double), 9)
+                    as decimal(38, 12)
+                )
+        end as cost_at_contracted_price
+
+    from scoped
+    left join rounded_deliveries
+        on
+            scoped.provider_name = rounded_deliveries.provider_name
+            and scoped.billing_account_id = rounded_deliveries.billing_account_id
+            and scoped.delivery_id = rounded_deliveries.delivery_id
+            and scoped.collection_run_id is not distinct from rounded_deliveries.collection_run_id
+
+),
+
+recomputed as (
+
+    select
+        * exclude (is_of_rounded_delivery, cost_at_effective_price, uncommitted_cost, cost_at_contracted_price),
+        is_of_rounded_delivery and category <> 'purchase' and scope_reason <> 'none' as is_rounded,
+        case
+            when not (is_of_rounded_delivery and category <> 'purchase' and scope_reason <> 'none') then null
+            when abs(cost_at_effective_price - effective_cost) < 1 then cost_at_effective_price
+            when abs(uncommitted_cost - effective_cost) < 1 and uncommitted_cost <> round(uncommitted_cost) then uncommitted_cost
+            when abs(cost_at_contracted_price - effective_cost) < 1 then cost_at_contracted_price
+            when abs(uncommitted_cost - effective_cost) < 1 then uncommitted_cost
+        end as unrounded_cost
+
+    from unrounded
+
+),
+
+costed as (
+
+    select
+        recomputed.* exclude (effective_cost, is_rounded, unrounded_cost),
+        effective_cost as delivered_effective_cost,
+        coalesce(unrounded_cost, effective_cost) as effective_cost,
+        case
+            when unrounded_cost is not null then 'recomputed'
+            when is_rounded then 'rounded'
+            else 'delivered'
+        end as effective_cost_method
+
+    from recomputed
+
+),
+
 -- a refund is known by its sign: negative usage is capacity, a credit is a line of its own, with a resource or without
 classified as (
 
     select
-        scoped.*,
+        costed.*,
         case
             when category = 'tax' then 'tax'
             when
@@ -273,11 +353,19 @@ classified as (
             when category = 'credit' then 'credit'
             when category = 'purchase' and (commitment_discount_id is not null or is_gpu_commitment) then 'commitment_purchase'
             when category = 'usage' and lower(coalesce(commitment_discount_status, '')) = 'unused' then 'commitment_unused'
+            -- what a commitment covers and costs nothing though it has a price was paid for in another bill: its cost is not
+            -- known, and not 0
+            when
+                lower(coalesce(commitment_discount_status, '')) = 'used'
+                and billed_cost = 0
+                and effective_cost = 0
+                and greatest(coalesce(list_cost, 0), coalesce(contracted_cost, 0)) > 0
+                then 'other'
             when category = 'usage' and scope_reason in ('resource', 'sku', 'description') and not is_itemised_elsewhere then 'capacity'
             else 'other'
         end as line_role
 
-    from scoped
+    from costed
 
 ),
 

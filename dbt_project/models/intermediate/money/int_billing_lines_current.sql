@@ -24,6 +24,7 @@ cleaned as (
         {{ billed_text('sub_account_id') }} as sub_account_id,
         {{ billed_text('invoice_id') }} as invoice_id,
         {{ billed_text('resource_id') }} as resource_id,
+        {{ billed_text('resource_alias') }} as resource_alias,
         {{ billed_text('commitment_discount_id') }} as commitment_discount_id,
         {{ billed_text('sku_id') }} as sku_id,
         {{ billed_text('sku_price_id') }} as sku_price_id,
@@ -55,6 +56,9 @@ cleaned as (
         contracted_cost,
         consumed_quantity,
         pricing_quantity,
+        list_unit_price,
+        contracted_unit_price,
+        effective_unit_price,
 
         -- timestamps
         billing_period_start,

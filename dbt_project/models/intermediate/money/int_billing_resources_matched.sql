@@ -1,5 +1,5 @@
--- Which device each resource of a bill is. Bills and nodes name one machine in several ways: by its whole path or ARN, or
--- by the last part of it. Where neither of two keys is the other, the shorter may be the end of the longer, if that
+-- Which device each resource of a bill is. Bills and nodes name one machine in several ways: by its whole path or ARN, by
+-- the last part of it, or by the number that Google gives it besides its name. Where neither of two keys is the other, the shorter may be the end of the longer, if that
 -- leaves no choice: a name that two machines end with, in two projects, is neither of them, and its money is shown as
 -- billed without telemetry.
 
@@ -17,14 +17,24 @@ inventory as (
 
 ),
 
-bill_keys as (
+bill_resources as (
 
     select distinct
         resource_key as bill_key,
-        {{ resource_name('resource_key') }} as resource_name
+        lower(resource_alias) as resource_alias
 
     from lines
     where resource_key is not null
+
+),
+
+bill_keys as (
+
+    select distinct
+        bill_key,
+        {{ resource_name('bill_key') }} as resource_name
+
+    from bill_resources
 
 ),
 
@@ -86,14 +96,45 @@ named as (
 
 ),
 
+aliased as (
+
+    select
+        bill_resources.bill_key,
+        device_keys.device_key
+
+    from bill_resources
+    inner join device_keys on bill_resources.resource_alias = {{ resource_name('device_keys.device_key') }}
+    left join exact on bill_resources.bill_key = exact.bill_key
+    where exact.bill_key is null
+
+),
+
+by_name as (
+
+    select
+        bill_key,
+        device_key
+
+    from named
+
+    union
+
+    select
+        bill_key,
+        device_key
+
+    from aliased
+
+),
+
 counted as (
 
     select
-        named.*,
+        by_name.*,
         count(*) over (partition by bill_key) as devices_of_bill_key,
         count(*) over (partition by device_key) as bill_keys_of_device
 
-    from named
+    from by_name
 
 ),
 

@@ -21,6 +21,9 @@ def test_a_spend_log_becomes_a_request_with_its_tokens_times_team_and_applicatio
         "request_id": "chatcmpl-1",
         "started_at": datetime(2026, 11, 1, 9, 20, 46, 847371),
         "workload": None,
+        "job_id": None,
+        "server": None,
+        "node": None,
         "application": "answers",
         "team": "search",
         "model": "meta-llama/Llama-3.1-8B-Instruct",
@@ -220,3 +223,15 @@ def test_a_local_time_is_read_in_its_zone_and_a_repeated_hour_is_quarantined(lan
     assert code == 4
     assert row["started_at"] == datetime(2026, 11, 1, 17, 0)
     assert "ambiguous_local_time" in said
+
+
+def test_a_log_of_an_offline_job_names_its_job_and_its_node_or_the_caller_does(land: Land) -> None:
+    answer = {"id": "c-1", "created": 1793520000, "model": "m", "usage": {"prompt_tokens": 10, "completion_tokens": 5}}
+    told = answer | {"SLURM_JOB_ID": 4711, "hostname": "gpu-07"}
+    flat = {"id": "c-3", "time": "2026-11-01T10:00:00Z", "model": "m", "input_tokens": 1, "output_tokens": 2, "pod": "nightly-x7"}
+    _, _, found = land(json_lines(told, answer | {"id": "c-2"}, flat), "--job-id", "1", "--node", "n1")
+    assert {row["request_id"]: (row["job_id"], row["node"], row["server"], row["workload"]) for row in found} == {
+        "c-1": ("4711", "gpu-07", None, None),
+        "c-2": ("1", "n1", None, None),
+        "c-3": ("1", "n1", "nightly-x7", None),
+    }

@@ -179,6 +179,7 @@ def test_where_gpus_have_a_price_of_their_own_the_rest_of_the_node_is_no_gpu_mon
 EC2 = "i-0f3a9c2b71d4e8a60"
 ARN = f"arn:aws:ec2:eu-central-1:210987654321:instance/{EC2}"
 GCE = "projects/vision-7/zones/us-east5-b/instances/a3-node-4"
+VMSS = "subscriptions/4/resourceGroups/MC_rg/providers/Microsoft.Compute/virtualMachineScaleSets/aks-gpu-vmss"
 VM = "/subscriptions/9ec5/resourceGroups/RG-Train/providers/Microsoft.Compute/virtualMachines/NC-01"
 
 
@@ -189,6 +190,13 @@ VM = "/subscriptions/9ec5/resourceGroups/RG-Train/providers/Microsoft.Compute/vi
         (EC2, ARN),
         (EC2.upper(), f"aws:///eu-central-1c/{EC2}"),
         (f"//compute.googleapis.com/{GCE}", "gce://vision-7/us-east5-b/a3-node-4"),
+        (f"/{VMSS}/virtualMachines/3", f"azure:///{VMSS.lower()}/virtualMachines/3"),
+        (f"/{VMSS}/virtualMachines/3", "aks-gpu-vmss_3"),
+        ("AKS-gpu-vmss_3", f"azure:///{VMSS}/virtualMachines/3"),
+        (
+            f"/{VMSS.replace('virtualMachineScaleSets/aks-gpu-vmss', 'virtualMachines/aks-gpu-vmss_3')}",
+            f"/{VMSS}/virtualMachines/3",
+        ),
         (f"https://www.googleapis.com/compute/v1/{GCE}", GCE),
         ("a3-node-4", GCE),
         (GCE, "a3-node-4"),
@@ -260,3 +268,54 @@ def test_a_description_names_the_machine_where_sku_and_type_do_not(world: World)
         ("out_of_scope", Decimal("40")),
     ]
     assert world.value("select scope_reason from fct_billing_lines where line_role = 'capacity'") == "description"
+
+
+def test_a_google_instance_that_its_node_knows_by_number_is_found_by_it(world: World) -> None:
+    world.add_device("g1", "4567890123456789012", range(24))
+    world.add_device("g2", "gce://p/us-east5-b/a3-node-5", range(24))
+    world.add_line("10", resource="projects/p/zones/us-east5-b/instances/a3-node-4", resource_alias="4567890123456789012")
+    world.add_line("20", resource="projects/p/zones/us-east5-b/instances/a3-node-5", resource_alias="4567890123456789013")
+    world.build(*DEVICE_COST_MODELS)
+    rows = world.rows("select gpu_id, sum(cost) as cost from int_device_hour_costs group by gpu_id order by gpu_id")
+    assert [(row["gpu_id"], row["cost"]) for row in rows] == [("g1", 10), ("g2", 20)]
+
+
+def test_effective_costs_in_whole_units_are_worked_out_again_from_what_was_not_rounded(world: World) -> None:
+    """AWS's first FOCUS exports: 0.4992 a unit is 0, 2.6137 of a credit −3. What no part tells stays, and is said."""
+    common = {"delivery_id": "rounded"}
+    world.add_device("g1", "i-1", range(24))
+    world.add_line("0", billed="0.4992", **common)
+    world.add_line("13", billed="13", contracted_unit_price="1.05", pricing_quantity="12", **common)
+    world.add_line("-3", billed="-2.6137", category="Credit", **common)
+    covered = {"commitment_discount_id": "sp-1", "commitment_discount_status": "Used", "billed": "0"}
+    world.add_line("7", effective_unit_price="0.31", pricing_quantity="24", **covered, **common)
+    world.add_line("5", **covered, **common)
+    world.add_line("0", billed="0.25", resource=None, sku_id="bucket", sub_account_id="s3", **common)
+    world.add_line("100", billed="99.5", resource="i-2", category="Purchase", **common)
+    world.add_line("2", billed="2", billing_account_id="456", delivery_id="whole")
+    world.build(*MODELS)
+    rows = world.rows(
+        "select delivered_effective_cost, effective_cost, effective_cost_method from fct_billing_lines order by 1, 2"
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        (-3, Decimal("-2.6137"), "recomputed"),
+        (0, 0, "delivered"),  # out of scope: shown as the bill has it
+        (0, Decimal("0.4992"), "recomputed"),
+        (2, 2, "delivered"),
+        (5, 5, "rounded"),
+        (7, Decimal("7.44"), "recomputed"),
+        (13, Decimal("12.6"), "recomputed"),
+        (100, 100, "delivered"),
+    ]
+
+
+def test_what_a_commitment_covers_at_nothing_is_not_free(world: World) -> None:
+    """Usage under a savings plan that another bill holds stands at 0/0: its hours have no price, and one of 0 is a price."""
+    world.add_device("g1", "i-1", range(24))
+    world.add_device("g2", "i-2", range(24))
+    covered = {"commitment_discount_id": "sp-1", "commitment_discount_status": "Used"}
+    world.add_line("0", list_cost="48", **covered)
+    world.add_line("0", list_cost="0", resource="i-2", **covered)
+    world.build(*DEVICE_COST_MODELS)
+    rows = world.rows("select gpu_id, cost_source, sum(cost) as cost from int_device_hour_costs group by all order by gpu_id")
+    assert [tuple(row.values()) for row in rows] == [("g1", "unpriced", None), ("g2", "billing", 0)]

@@ -63,6 +63,63 @@ def test_a_row_belongs_to_its_job_before_its_name_and_to_its_name_before_its_ser
     }
 
 
+def test_a_request_whose_log_names_no_workload_is_traced_by_its_job_its_name_its_node_or_its_model(world: World) -> None:
+    """Two offline jobs and a service on three nodes; each request names something else of what answered it."""
+    for number, (workload, model) in enumerate([("nightly-#", "m"), ("weekly-#", "n"), ("chat", "o")]):
+        run = f"{workload.rstrip('#')}{number}" if "#" in workload else workload
+        world.add_service(workload, hours=2, jobs=[run], model=model)
+        world.connection.execute("update int_runs set model = ? where job_id = ?", [model, run])
+        world.add(
+            "int_runs_named", run_id=f"a/{run}", cluster="a", scheduler="slurm", job_id=run, namespace="-", name=run, labels="{}"
+        )
+        world.add(
+            "int_holds_claimed",
+            run_id=f"a/{run}",
+            cluster="a",
+            node=f"n{number}",
+            started_at=DAY,
+            ended_at=DAY + timedelta(hours=2),
+        )
+    told: list[dict[str, Any]] = [
+        {"job_id": "weekly-1", "workload": "chat"},  # the job says it more exactly than the name
+        {"workload": "nightly-0", "node": "n1"},  # no workload: a job of that name
+        {"server": "weekly-1:8000"},
+        {"node": "n0"},
+        {"model": "n"},  # the only workload of that model with GPUs
+        {"node": "n9", "model": "x"},
+        {"node": "n0", "minute": 180},  # nothing ran there any more
+    ]
+    for number, request in enumerate(told):
+        add_request(world, number, output_tokens=10**number, **({"workload": None, "model": "m9"} | request))
+    assert {row["workload_id"]: 0 for row in hours(world)}.keys() == {"a/-/nightly-#", "a/-/weekly-#", "unknown"}
+    found: dict[str, int] = {}
+    for row in hours(world):
+        found[row["workload_id"]] = found.get(row["workload_id"], 0) + row["output_tokens"]
+    assert found == {"a/-/weekly-#": 10101, "a/-/nightly-#": 1010, "unknown": 1100000}
+
+
+def test_an_id_used_again_names_the_attempt_of_its_time_and_a_node_of_two_workloads_nobody(world: World) -> None:
+    for run, workload, first in (("a/7-1", "old", 0), ("a/7-2", "new", 10), ("a/8", "other", 10)):
+        world.add_service(workload, jobs=[])
+        span = {"held_from_at": DAY + timedelta(hours=first), "held_until_at": DAY + timedelta(hours=first + 2)}
+        world.add("int_runs", run_id=run, cluster="a", workload_id=f"a/-/{workload}", workload=workload, name=run, **span)
+        job = run.split("/")[1].split("-")[0]
+        world.add("int_runs_named", run_id=run, cluster="a", scheduler="slurm", job_id=job, name=run, labels="{}")
+        world.add(
+            "int_holds_claimed",
+            run_id=run,
+            cluster="a",
+            node="n1",
+            started_at=span["held_from_at"],
+            ended_at=span["held_until_at"],
+        )
+    nobody: dict[str, Any] = {"workload": None}
+    add_request(world, 1, minute=30, job_id="7", output_tokens=1, **nobody)
+    add_request(world, 2, minute=12 * 60 + 30, job_id="7", output_tokens=2, **nobody)  # written half an hour after its end
+    add_request(world, 3, minute=11 * 60, node="n1", output_tokens=4, **nobody)
+    assert {row["workload_id"]: row["output_tokens"] for row in hours(world)} == {"a/-/old": 1, "a/-/new": 2, "unknown": 4}
+
+
 def test_counters_that_cover_the_served_time_speak_and_the_gateway_does_not_add_to_them(world: World) -> None:
     world.add_service(hours=1)
     world.add_usage(lasts=57, job_id="j1", request_count=10, output_tokens=1000)

@@ -342,6 +342,22 @@ def test_adapters_that_only_the_gateway_names_share_what_the_servers_count() -> 
         assert sum(row[measure] for row in rows) == model[measure], measure
 
 
+def test_adapters_share_the_energy_and_the_cost_of_input_and_output() -> None:
+    """8 $ and 0.8 kWh; by weighted tokens 300 : 100 · (2.5 + 0.5): `sql` has 6 $, all of it input, the model 2 $, 5 to 1."""
+    world = serving_world("8")
+    world.connection.execute("update fct_gpu_ledger_hourly set energy_kwh = 0.8")
+    world.add_usage(job_id="j1", adapter="sql", prompt_tokens=900_000, output_tokens=0)
+    world.add_usage(job_id="j1", prompt_tokens=50_000, output_tokens=100_000)
+    world.build(*UNIT_COST_MODELS)
+    model, adapter = world.rows("select * from mart_adapter_unit_economics_daily order by adapter")
+    assert (adapter["adapter"], adapter["allocation_cost"], model["allocation_cost"]) == ("sql", 6, 2)
+    assert (adapter["energy_kwh"], model["energy_kwh"]) == (pytest.approx(0.6), pytest.approx(0.2))
+    assert adapter["energy_kwh_per_million_tokens"] == pytest.approx(0.6 / 0.9)
+    assert (adapter["cost_per_million_input_tokens"], adapter["cost_per_million_output_tokens"]) == (Decimal("6.666667"), None)
+    assert model["cost_per_million_input_tokens"] == round(Decimal(2) / 6 / Decimal("0.05"), 6)
+    assert model["cost_per_million_output_tokens"] == round(Decimal(2) * 5 / 6 / Decimal("0.1"), 6)
+
+
 def test_a_model_without_adapters_has_no_row_of_adapters() -> None:
     world = serving_world("4")
     world.add_usage(job_id="j1", request_count=4, prompt_tokens=300, output_tokens=100)

@@ -39,8 +39,12 @@ CORE_TABLES: Mapping[str, str] = {
     "int_runs": (
         "run_id varchar, cluster varchar, job_id varchar, workload_id varchar, name varchar, namespace varchar,"
         " workload varchar, submitted_at timestamp, started_at timestamp, held_from_at timestamp, held_until_at timestamp,"
-        " gpu_count double"
+        " gpu_count double, model varchar"
     ),
+    "int_runs_named": (
+        "run_id varchar, cluster varchar, scheduler varchar, job_id varchar, namespace varchar, name varchar, labels varchar"
+    ),
+    "int_holds_claimed": "run_id varchar, cluster varchar, node varchar, started_at timestamp, ended_at timestamp",
     "dim_nodes": "cluster varchar, node varchar, provider varchar, region varchar",
     "dim_workloads": (
         "workload_id varchar, cluster varchar, namespace varchar, workload varchar, application varchar, team varchar,"
@@ -91,6 +95,8 @@ UNIT_COST_MODELS = (
     "int_usage_servers_owned",
     "int_inference_usage_owned",
     "int_inference_usage_hourly",
+    "int_runs_known_as",
+    "int_inference_requests_traced",
     "int_inference_requests_assigned",
     "int_inference_requests_hourly",
     "int_inference_latency_hourly",
