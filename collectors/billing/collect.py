@@ -14,7 +14,7 @@ from collectors.billing.azure import AZURE
 from collectors.billing.client import content_hash, read_bill
 from collectors.billing.deliveries import delivery_time, landed_deliveries
 from collectors.billing.findings import findings, is_actual, is_amortised
-from collectors.billing.formats import FORMATS, NOTHING, Wish
+from collectors.billing.formats import FORMATS, NOTHING, Wish, mapping_table
 from collectors.billing.parse import Bill, newest_usage_end
 from collectors.billing.schema import TABLE
 from collectors.command import SourceFailedError
@@ -98,8 +98,22 @@ def _refuse_two_views(bills: Sequence[Bill]) -> None:
         )
 
 
+def _show_mapping(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        click.echo(mapping_table(FORMATS[name]))
+        context.exit()
+
+
 @click.command(SOURCE)
 @click.argument("files", nargs=-1, required=True, type=command.FILES)
+@click.option(
+    "--mapping",
+    type=click.Choice(list(FORMATS)),
+    is_eager=True,
+    expose_value=False,
+    callback=_show_mapping,
+    help="Print how a format's columns become those of FOCUS, column by column, and end.",
+)
 @click.option(
     "--format",
     "bill_format",

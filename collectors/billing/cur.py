@@ -213,13 +213,19 @@ def _tag(column: str) -> str | None:
 
 _PRODUCT = "product"
 FIELDS = (
-    Field("billed_cost", f"{NET} {UNBLENDED} {TYPE} {POD_SHARE}", derive=_billed_cost),
+    Field(
+        "billed_cost",
+        f"{NET} {UNBLENDED} {TYPE} {POD_SHARE}",
+        derive=_billed_cost,
+        how="the net cost, else the unblended; 0 for a discount that net costs hold already, and for a pod's share",
+    ),
     Field(
         "effective_cost",
         " ".join(
             [TYPE, NET, UNBLENDED, POD_SHARE, RESERVATION, *PLAN_COST, *RESERVED_COST, *RESERVED_PARTS[0], *RESERVED_PARTS[1]]
         ),
         derive=_effective_cost,
+        how="of covered usage what plan or reservation give it; 0 for their fees and a negation; else the billed cost",
     ),
     Field("list_cost", "pricing_public_on_demand_cost"),
     Field("billing_currency", "line_item_currency_code", spell=str.upper),
@@ -227,18 +233,33 @@ FIELDS = (
     Field("billing_period_end", "bill_billing_period_end_date", spell=instant),
     Field("charge_period_start", "line_item_usage_start_date", spell=instant),
     Field("charge_period_end", "line_item_usage_end_date", spell=instant),
-    Field("charge_category", TYPE, derive=_category),
-    Field("charge_class", TYPE, derive=_class),
+    Field(
+        "charge_category",
+        TYPE,
+        derive=_category,
+        how="Usage, Purchase, Tax, Credit or Adjustment by the line item type; discounts are Usage",
+    ),
+    Field("charge_class", TYPE, derive=_class, how="Correction for a refund"),
     Field("charge_description", "line_item_line_item_description"),
-    Field("charge_frequency", TYPE, derive=_frequency),
+    Field("charge_frequency", TYPE, derive=_frequency, how="by the line item type"),
     Field("commitment_discount_id", f"{PLAN} {RESERVATION}"),
-    Field("commitment_discount_status", TYPE, derive=_status),
+    Field(
+        "commitment_discount_status",
+        TYPE,
+        derive=_status,
+        how="Used of discounted and covered usage; an unused part is a line of its own",
+    ),
     Field("consumed_quantity", "line_item_usage_amount"),
     Field("consumed_unit", "pricing_unit"),
-    Field("pricing_category", f"{TYPE} line_item_usage_type pricing_term", derive=_pricing_category),
+    Field(
+        "pricing_category",
+        f"{TYPE} line_item_usage_type pricing_term",
+        derive=_pricing_category,
+        how="Committed, Dynamic (spot) or Standard",
+    ),
     Field("pricing_quantity", "line_item_usage_amount"),
     Field("pricing_unit", "pricing_unit"),
-    Field("provider_name", derive=lambda row: "AWS"),
+    Field("provider_name", derive=lambda row: "AWS", how="AWS"),
     Field("billing_account_id", "bill_payer_account_id"),
     Field("sub_account_id", "line_item_usage_account_id"),
     Field("invoice_id", "bill_invoice_id"),
@@ -247,14 +268,18 @@ FIELDS = (
         "resource_type",
         f"product_instance_type line_item_usage_type product_product_family {_PRODUCT}",
         derive=_resource_type,
+        how="the instance type of the product or of the usage type, else the product family",
     ),
     Field("region_id", "product_region_code product_region"),
     Field("availability_zone", "line_item_availability_zone"),
-    Field("service_category", "line_item_product_code", derive=_service_category),
+    Field(
+        "service_category", "line_item_product_code", derive=_service_category, how="that of the product code, where it is known"
+    ),
     Field(
         "service_name",
         f"product_servicename product_product_name line_item_product_code {_PRODUCT}",
         derive=_service_name,
+        how="the product's name, else its code",
     ),
     Field("sku_id", "product_sku"),
     Field("sku_price_id", "pricing_rate_code pricing_rate_id"),
@@ -278,7 +303,12 @@ CUR = Format(
     ),
     tag_of=_tag,
     second=SecondCharge(
-        Field("effective_cost", f"{TYPE} {COMMITMENT} {USED} {' '.join(sum(UNUSED_PARTS, ()))}", derive=_unused_cost),
+        Field(
+            "effective_cost",
+            f"{TYPE} {COMMITMENT} {USED} {' '.join(sum(UNUSED_PARTS, ()))}",
+            derive=_unused_cost,
+            how="what of a commitment nobody used, on the line of its fee",
+        ),
         _unused,
     ),
 )

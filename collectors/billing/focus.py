@@ -85,15 +85,30 @@ def _resource_id(row: Row) -> str | None:
 def _field(column: str) -> Field:
     sources = f"{focus_name(column)} {OTHER_NAMES.get(column, '')}"
     if column == "commitment_discount_status":
-        return Field(column, sources, derive=_status)
+        return Field(column, sources, derive=_status, how="in the words of FOCUS; of 1.0-preview what ChargeSubcategory says")
     if column in ALLOWED:
         return Field(column, sources, spell=lambda text: allowed_word(column, text))
     if column == "resource_type":
-        return Field(column, f"{sources} {' '.join(_SKU_DETAILS)}", derive=_resource_type)
+        return Field(
+            column,
+            f"{sources} {' '.join(_SKU_DETAILS)}",
+            derive=_resource_type,
+            how="the instance type of the SKU's details, else the type",
+        )
     if column == "resource_id":
-        return Field(column, "ResourceId ResourceName", derive=_resource_id)
+        return Field(
+            column,
+            "ResourceId ResourceName",
+            derive=_resource_id,
+            how="as a node knows itself: an EC2 instance by its id, a Google instance by its name",
+        )
     if column == "resource_alias":
-        return Field(column, "ResourceId ResourceName", derive=_number_of_instance)
+        return Field(
+            column,
+            "ResourceId ResourceName",
+            derive=_number_of_instance,
+            how="the number of a Google instance whose name is told",
+        )
     if column == "billing_currency":
         return Field(column, sources, spell=str.upper)
     is_time = TABLES["billing_lines"].column(column).kind == "timestamp"

@@ -9,7 +9,7 @@ from collectors.billing.azure import AZURE
 from collectors.billing.cur import CUR
 from collectors.billing.focus import FOCUS
 from collectors.billing.gcp import GCP
-from collectors.billing.mapping import Format
+from collectors.billing.mapping import Field, Format
 from collectors.billing.oci import OCI
 from collectors.command import SourceFailedError
 
@@ -57,3 +57,20 @@ def recognise(header: Sequence[str], file: str, wish: Wish) -> Format:
         f"(it has {known} of the columns that are read); {nearest.remedy}, "
         f"{'name its currency with --currency, ' if is_currency_alone else ''}{by_hand}"
     )
+
+
+def mapping_table(format: Format) -> str:
+    """How a format's columns become those of FOCUS, one line each, as a Markdown table."""
+    needed = {name for group in format.needs for name in group.split()}
+
+    def names(field: Field) -> str:
+        return ", ".join(f"`{name}`{' *' if name in needed else ''}" for name in field.names) or "-"
+
+    fields = [*format.fields, *([format.second.amount] if format.second else [])]
+    second = len(fields) if format.second is None else len(fields) - 1
+    rows = [
+        f"| {field.column}{' (of a second line)' if number >= second else ''} | {names(field)} | {field.how} |"
+        for number, field in enumerate(fields)
+    ]
+    head = f"{format.title}; of columns marked * one of each kind must be there\n\n| FOCUS | read from | how |\n|---|---|---|"
+    return "\n".join([head, *rows])

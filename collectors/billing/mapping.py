@@ -46,15 +46,22 @@ Derive = Callable[[Row], str | None]
 class Field:
     """How one landing column is filled: the provider's columns that it is read from, separated by spaces.
 
-    Without `derive` it is the first of them that has a value, spelled by `spell`. With it they are all that it reads;
-    ValueError from it refuses the line.
+    Without `derive` it is the first of them that has a value, spelled by `spell`. With it they are all that it reads, and
+    `how` says in words what becomes of them; ValueError from it refuses the line.
     """
 
     def __init__(
-        self, column: str, sources: str = "", *, spell: Callable[[str], str] = str, derive: Derive | None = None
+        self,
+        column: str,
+        sources: str = "",
+        *,
+        spell: Callable[[str], str] = str,
+        derive: Derive | None = None,
+        how: str = "",
     ) -> None:
         self.column, self.sources, self.spell, self.derive = column, sources, spell, derive
         self.names = tuple(dict.fromkeys(sources.split()))
+        self.how = how or ("the first that has a value" if len(self.names) > 1 else "as it is")
 
 
 @dataclass(frozen=True)

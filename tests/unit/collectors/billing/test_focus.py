@@ -108,3 +108,21 @@ def test_semicolons_and_blank_first_lines_do_not_matter() -> None:
 def test_a_persons_address_in_a_tag_does_not_land() -> None:
     (row,) = landed(read(bill({"Tags": '{"owner": "ada@example.com", "team": "a"}'})))
     assert row["tags"] == '{"team": "a"}'
+
+
+def test_a_google_instance_named_by_its_number_gets_its_name_and_keeps_the_number() -> None:
+    full = "//compute.googleapis.com/projects/p1/zones/us-central1-a/instances/4567890123456789012"
+    numbered, unnamed = landed(
+        read(bill({"ResourceId": full, "ResourceName": "a3-node-4"}, {"ResourceId": full, "ResourceName": "NULL"}))
+    )
+    assert values(numbered, "resource_id", "resource_alias") == (
+        "projects/p1/zones/us-central1-a/instances/a3-node-4",
+        "4567890123456789012",
+    )
+    assert values(unnamed, "resource_id", "resource_alias") == (full.removeprefix("//compute.googleapis.com/"), None)
+
+
+def test_unit_prices_land_so_that_a_rounded_cost_can_be_worked_out_again() -> None:
+    prices = {"PricingQuantity": "24", "ListUnitPrice": "0.5", "ContractedUnitPrice": "4E-1", "x_EffectiveUnitPrice": "0.31"}
+    (row,) = landed(read(bill(prices)))
+    assert values(row, "list_unit_price", "contracted_unit_price", "effective_unit_price") == (0.5, 0.4, 0.31)

@@ -131,3 +131,8 @@ def test_a_month_that_is_none_costs_its_line_alone(tmp_path: Path) -> None:
     parsed = read_bill(save(tmp_path, "a.json", json.dumps({**LINE, "invoice": {"month": "202613"}}) + "\n" + json.dumps(LINE)))
     assert [reject.detail for reject in parsed.rejects] == ["'202613' is no invoice month; 202311 is one"]
     assert parsed.frame.height == 1
+
+
+def test_an_instance_keeps_the_number_that_google_gives_it_beside_its_name(tmp_path: Path) -> None:
+    (row,) = land(tmp_path, LINE)
+    assert values(row, "resource_id", "resource_alias") == ("projects/p1/zones/us-central1-a/instances/gke-1", "456")

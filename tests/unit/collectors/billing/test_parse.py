@@ -6,12 +6,15 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collectors.billing.client import read_bill
+from collectors.billing.collect import billing
 from collectors.billing.findings import rounded_providers
 from collectors.billing.focus import FOCUS
+from collectors.billing.formats import FORMATS, mapping_table
 from collectors.billing.parse import newest_usage_end
 from collectors.billing.schema import focus_name
 from collectors.command import SourceFailedError
@@ -158,3 +161,19 @@ def test_arbitrary_bytes_are_a_bill_or_a_failed_source(tmp_path: Path, data: byt
     except SourceFailedError:
         return
     assert "billed_cost" in parsed.frame.columns
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_reader_can_check_a_format_column_by_column(name: str) -> None:
+    """Each landing column once, the provider's own names, and words for what is not taken as it is."""
+    lines = [line.split(" | ") for line in mapping_table(FORMATS[name]).splitlines()[4:]]
+    assert [line[0].removeprefix("| ").split(" ")[0] for line in lines[: len(FORMATS[name].fields)]] == [
+        field.column for field in FORMATS[name].fields
+    ]
+    silent = [
+        field.column
+        for field in FORMATS[name].fields
+        if field.derive is not None and field.how in ("as it is", "the first that has a value")
+    ]
+    assert silent == []
+    assert "effective_cost" in CliRunner().invoke(billing, ["--mapping", name]).output
