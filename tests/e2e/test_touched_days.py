@@ -100,6 +100,15 @@ def test_a_rule_that_comes_late_touches_the_days_of_the_runs_it_renames(days: Da
     assert days.touched() == {start + timedelta(days=offset) for offset in (-1, 0, 1)}
 
 
+def test_a_sample_received_days_after_it_was_taken_touches_its_day(days: Days) -> None:
+    """Case D15: a sample of 20 days ago is in that day's tables after the next build, however far a look-back would reach."""
+    taken = NOW - timedelta(days=20)
+    sample = {"cluster": "c", "node": "n1", "gpu_uuid": "GPU-1", "interval_start_at": stamp(taken), "interval_ms": 60_000}
+    days.land("gpu_samples", [sample | {"sm_active_ratio": 0.9}])
+    assert taken.date() in days.touched()
+    assert days.touched() == set()
+
+
 def test_a_rule_that_is_valid_later_touches_nothing(days: Days) -> None:
     days.land(
         "workload_rules",

@@ -40,6 +40,7 @@ WORLDS = (
     "a_job_over_midnight_belongs_to_both_days",
     "a_line_over_two_days_falls_to_both",
     "a_machine_is_one_whatever_its_bill_calls_it",
+    "a_node_is_known_to_its_bill_days_later",
     "a_replica_waits_for_a_busy_one_over_midnight",
     "a_slice_would_have_carried_the_run",
     "after_the_last_bill_cost_is_an_estimate",
@@ -308,7 +309,7 @@ def _earlier(folder: Path, pieces: list[Path]) -> list[Path]:
         with path.open(newline="") as text:
             rows = list(csv.DictReader(text))
         if path.stem == "gpu_inventory":
-            told = [row | {name: "" for name in OF_BILLS if name in row} for row in rows if row.get("provider_resource_id")]
+            told = [row | {name: "" for name in OF_BILLS if name in row} for row in rows if any(map(row.get, OF_BILLS))]
         else:
             told = [
                 {name: str(2 * float(cell)) if cell and FIGURE.search(name) else cell for name, cell in row.items()}

@@ -1,7 +1,7 @@
 -- Which device each resource of a bill is. Bills and nodes name one machine in several ways: by its whole path or ARN, by
--- the last part of it, or by the number that Google gives it besides its name. Where neither of two keys is the other, the shorter may be the end of the longer, if that
--- leaves no choice: a name that two machines end with, in two projects, is neither of them, and its money is shown as
--- billed without telemetry.
+-- the last part of it, or by the number that Google gives it besides its name. Where neither of two keys is the other, the
+-- shorter may be the end of the longer, if that leaves no choice: a name that two machines end with, in two projects, is
+-- neither of them, and its money is shown as billed without telemetry.
 
 with
 
