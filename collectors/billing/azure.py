@@ -26,7 +26,16 @@ from datetime import date
 from decimal import Decimal
 
 from collectors.billing.mapping import Field, Format, Row
-from collectors.billing.spelling import day_after, json_object, midnight, month_of, product, resource_id, us_date
+from collectors.billing.spelling import (
+    day_after,
+    json_object,
+    midnight,
+    month_of,
+    product,
+    resource_id,
+    scale_set_machine,
+    us_date,
+)
 
 COST = "CostInBillingCurrency Cost PreTaxCost ExtendedCost"
 DATE = "Date UsageDateTime UsageDate"
@@ -58,7 +67,6 @@ FREQUENCIES: Mapping[str, str] = {"usagebased": "Usage-Based", "recurring": "Rec
 
 _BLOCK = re.compile(r"(\d+(?:\.\d+)?)\s*([KMB](?![A-Za-z]))?\s*(.*)")
 _FACTORS = {None: 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
-_SCALE_SET = re.compile(r"(?i)(.*/virtualMachineScaleSets/([^/]+))/?")
 
 
 def unit_block(unit: str) -> tuple[Decimal, str] | None:
@@ -139,12 +147,7 @@ def _period(bound: str, of_month: int) -> Callable[[Row], str | None]:
 def _resource_id(row: Row) -> str | None:
     """The node's id; of a scale set the one instance that `AdditionalInfo` names (`aks-pool-vmss_3` is its `…/3`)."""
     found = row.first(*RESOURCE.split())
-    if found is None or (match := _SCALE_SET.fullmatch(found)) is None:
-        return None if found is None else resource_id(found)
-    name = str(_additional(row).get("VMName", ""))
-    if not name.lower().startswith(f"{match[2].lower()}_"):
-        return found
-    return f"{match[1]}/virtualMachines/{name[len(match[2]) + 1 :]}"
+    return None if found is None else resource_id(scale_set_machine(found, str(_additional(row).get("VMName", ""))))
 
 
 def _additional(row: Row) -> Mapping[str, object]:

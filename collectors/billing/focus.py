@@ -24,7 +24,7 @@ from collections.abc import Mapping
 
 from collectors.billing.mapping import Field, Format, Row
 from collectors.billing.schema import ALLOWED, COLUMNS, REQUIRED, focus_name
-from collectors.billing.spelling import instant, json_object, resource_id
+from collectors.billing.spelling import instant, json_object, resource_id, scale_set_machine
 from warehouse.landing_shape import TABLES
 
 #: landing column → what versions and providers call it besides its FOCUS name
@@ -74,12 +74,14 @@ def _number_of_instance(row: Row) -> str | None:
 
 
 def _resource_id(row: Row) -> str | None:
-    """The id by which a node knows itself: of a Google instance that has a number there, by its name."""
+    """The id by which a node knows itself: of a Google instance by its name, of a scale set the machine that the SKU names."""
     if "ResourceId" not in row:
         return None
     match = _GCE_NUMBER.fullmatch(row["ResourceId"])
-    named = f"{match[1]}{row['ResourceName'].rsplit('/', 1)[-1]}" if match and "ResourceName" in row else row["ResourceId"]
-    return resource_id(named)
+    if match and "ResourceName" in row:
+        return resource_id(f"{match[1]}{row['ResourceName'].rsplit('/', 1)[-1]}")
+    details = json_object(row.get("x_SkuDetails")) or {}
+    return resource_id(scale_set_machine(row["ResourceId"], str(details.get("VMName", ""))))
 
 
 def _field(column: str) -> Field:
@@ -98,9 +100,9 @@ def _field(column: str) -> Field:
     if column == "resource_id":
         return Field(
             column,
-            "ResourceId ResourceName",
+            "ResourceId ResourceName x_SkuDetails",
             derive=_resource_id,
-            how="as a node knows itself: an EC2 instance by its id, a Google instance by its name",
+            how="as a node knows itself: an EC2 instance by its id, a Google instance by its name, one of a scale set",
         )
     if column == "resource_alias":
         return Field(

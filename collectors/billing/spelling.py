@@ -19,6 +19,7 @@ _ISO_DATE = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ].*)?")
 _US_DATE = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})(?: .*)?")
 _EC2_INSTANCE = re.compile(r"arn:aws[\w-]*:ec2:[^:]*:[^:]*:instance/(i-[0-9a-f]+)", re.IGNORECASE)
 _GCE_INSTANCE = re.compile(r"(?:https?:)?//(?:www|compute)\.googleapis\.com/(?:compute/\w+/)?(projects/.+/instances/[^/]+)")
+_SCALE_SET = re.compile(r"(.*/virtualMachineScaleSets/([^/]+))/?", re.IGNORECASE)
 _E_MAIL = re.compile(r"[^\s@/]+@[^\s@/]+\.[a-z]{2,}", re.IGNORECASE)
 #: tags that hold a person by their meaning
 _PERSON_TAG = re.compile(r"created_?by|principal_?id|owner_?(e_?)?mail", re.IGNORECASE)
@@ -160,3 +161,11 @@ def resource_id(text: str) -> str:
     """
     match = _EC2_INSTANCE.fullmatch(text) or _GCE_INSTANCE.fullmatch(text)
     return match[1] if match else text
+
+
+def scale_set_machine(text: str, name: str) -> str:
+    """The one machine of an Azure scale set that a bill names beside the set: `aks-pool-vmss_3` is its `…/virtualMachines/3`."""
+    match = _SCALE_SET.fullmatch(text)
+    if match is None or not name.lower().startswith(f"{match[2].lower()}_"):
+        return text
+    return f"{match[1]}/virtualMachines/{name[len(match[2]) + 1 :]}"

@@ -126,3 +126,11 @@ def test_unit_prices_land_so_that_a_rounded_cost_can_be_worked_out_again() -> No
     prices = {"PricingQuantity": "24", "ListUnitPrice": "0.5", "ContractedUnitPrice": "4E-1", "x_EffectiveUnitPrice": "0.31"}
     (row,) = landed(read(bill(prices)))
     assert values(row, "list_unit_price", "contracted_unit_price", "effective_unit_price") == (0.5, 0.4, 0.31)
+
+
+def test_a_machine_of_a_scale_set_is_the_one_that_the_skus_details_name() -> None:
+    scale_set = "/subscriptions/4/resourceGroups/MC/providers/Microsoft.Compute/virtualMachineScaleSets/aks-gpu-vmss"
+    details = '{"ServiceType": "Standard_ND96isr_H100_v5", "VMName": "aks-gpu-vmss_3"}'
+    one, whole = landed(read(bill({"ResourceId": scale_set, "x_SkuDetails": details}, {"ResourceId": scale_set})))
+    assert values(one, "resource_id", "resource_type") == (f"{scale_set}/virtualMachines/3", "Standard_ND96isr_H100_v5")
+    assert whole["resource_id"] == scale_set
