@@ -40,7 +40,6 @@ from warehouse.digest.words import clean
 __all__ = [
     "Evaluator",
     "ExpectColumnValuesToBeInSet",
-    "ExpectNoNamedRows",
     "ExpectNoRows",
     "ExpectTableColumnsToMatchSet",
     "ExpectTableRowCountToBeBetween",
@@ -88,19 +87,6 @@ class ExpectNoRows(UnexpectedRowsExpectation):
     ) -> dict[str, Any]:
         count = metrics["unexpected_rows_query.row_count"]
         return {"success": count == 0, "result": {"observed_value": count, "unexpected_count": count}}
-
-
-class ExpectNoNamedRows(UnexpectedRowsExpectation):
-    """The query finds nothing; what it finds is few and is shown, so that its first column says it in words."""
-
-    def _validate(
-        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
-    ) -> dict[str, Any]:
-        rows = metrics["unexpected_rows_query.table"]
-        count = metrics["unexpected_rows_query.row_count"]
-        names = [str(next(iter(row.values()))) for row in rows]
-        found = {"observed_value": count, "unexpected_count": count, "partial_unexpected_list": names}
-        return {"success": count == 0, "result": found}
 
 
 @dataclass(frozen=True)

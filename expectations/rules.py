@@ -108,13 +108,6 @@ def no_rows(
     return ExpectNoRows(unexpected_rows_query=" ".join(query.split()), **_carried(check_id, severity, failure, **meta))
 
 
-def no_named_rows(check_id: str, query: str, failure: str, severity: str = CRITICAL) -> Expectation:
-    """Like `no_rows`, for a query that finds few: its first column names what it found, and is shown with the failure."""
-    from expectations.engine import ExpectNoNamedRows
-
-    return ExpectNoNamedRows(unexpected_rows_query=" ".join(query.split()), **_carried(check_id, severity, failure))
-
-
 def no_rows_where(check_id: str, condition: str, failure: str, severity: str = CRITICAL) -> Expectation:
     """No row of the table meets the condition."""
     return no_rows(check_id, f"select * from {{batch}} where {condition}", failure, severity)

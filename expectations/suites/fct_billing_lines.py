@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from expectations.rules import WARNING, Table, finite, has_columns, key, no_named_rows, no_rows_where, not_null, one_of
+from expectations.rules import WARNING, Table, finite, has_columns, key, no_rows, no_rows_where, not_null, one_of
 
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
@@ -14,7 +14,7 @@ LINE_ROLES = ("capacity", "commitment_unused", "commitment_purchase", "tax", "su
 
 def expectations(table: Table) -> list[Expectation]:
     rounded = """
-        select provider_name || ' of account ' || billing_account_id || ': ' || cast(count(*) as varchar) || ' lines' as lines
+        select provider_name, billing_account_id, count(*) as line_count
         from {batch}
         where effective_cost_method = 'rounded' and line_role in ('capacity', 'commitment_unused')
         group by provider_name, billing_account_id order by provider_name, billing_account_id"""
@@ -41,7 +41,7 @@ def expectations(table: Table) -> list[Expectation]:
             "charge_period_end <= charge_period_start",
             "A charge period is empty or ends before it starts: its money has no hour to go to.",
         ),
-        no_named_rows(
+        no_rows(
             "effective_costs_are_not_rounded",
             rounded,
             "A bill has effective costs in whole units of money, and no unit price to work them out again from: costs per hour "

@@ -11,7 +11,6 @@ from expectations.rules import (
     finite,
     has_columns,
     key,
-    no_named_rows,
     no_rows,
     no_rows_where,
     not_null,
@@ -64,7 +63,7 @@ def expectations(table: Table) -> list[Expectation]:
         on own.usage_date = bill.usage_date and own.currency = bill.currency
         where abs(coalesce(own.cost, 0) - coalesce(bill.cost, 0)) > 0.01"""
     without_rate = """
-        select currency || ' from ' || cast(min(usage_date) as varchar) || ' to ' || cast(max(usage_date) as varchar) as days
+        select currency, min(usage_date) as first_day, max(usage_date) as last_day
         from {batch}
         where currency <> 'unknown' and cost <> 0 and cost_reporting is null
             and exists (select 1 from main.int_exchange_rates)
@@ -101,7 +100,7 @@ def expectations(table: Table) -> list[Expectation]:
             bill,
             "Lines without time differ from the bill by more than 0.01: money of the bill is in no line, or in two.",
         ),
-        no_named_rows(
+        no_rows(
             "currencies_have_rates",
             without_rate,
             "Money in that currency has no exchange rate for its day and is missing from every column named `…_reporting`: add a "

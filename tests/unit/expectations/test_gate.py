@@ -378,7 +378,7 @@ def test_a_warning_lets_the_build_through_with_a_note(built: Home) -> None:
     assert (verdict.verdict, verdict.warned) == ("publish", len(WARNINGS))
     assert all(len(check.message) > 20 for check in verdict.checks)
     (rates,) = [check for check in verdict.checks if check.check_id == "currencies_have_rates"]
-    assert rates.observed == "1 rows: USD from 2025-03-01 to 2025-03-01"
+    assert rates.observed == "1 rows: currency=USD first_day=2025-03-01 last_day=2025-03-01"
 
 
 def test_empty_optional_tables_are_fine_and_their_rules_count(built: Home) -> None:
