@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from warehouse.database import connect
+from warehouse.publications import REPORT
 
 #: money without a device belongs to no cluster (semantics 6); its row stands under this name in the marts
 NO_CLUSTER = "unallocated"
@@ -342,4 +343,6 @@ def show(database: Path, console: Console | None = None, days: int | None = 7, m
         console.width = PLAIN_WIDTH
     console.print(render(screen, console.width, most_clusters))
     console.print(f"published as {screen.publication_id}, data through {screen.data_through_at}")
+    if (report := database.with_name(REPORT)).exists():
+        console.print(str(report), soft_wrap=True, highlight=False)
     console.print(str(database), soft_wrap=True, highlight=False)
