@@ -6,6 +6,7 @@ The pictures stay in the test's folder (`pytest --basetemp=FOLDER` keeps them wh
 from __future__ import annotations
 
 import html
+import json
 import re
 import shutil
 import subprocess
@@ -39,6 +40,7 @@ FRAME = """<!DOCTYPE html><body style="margin:0">
 setTimeout(() => {{
     const inside = document.querySelector('iframe').contentDocument, seen = document.body.dataset;
     const all = (what) => [...inside.querySelectorAll(what)];
+    for (const name of {presses}) all('button').find((one) => one.innerText.trim() === name).click();
     seen.width = inside.documentElement.scrollWidth;
     seen.widest = all('*').filter((one) => one.getBoundingClientRect().right > {width})
         .map((one) => one.outerHTML.slice(0, 80)).slice(0, 5);
@@ -126,10 +128,28 @@ def test_a_link_leads_to_the_figures_it_was_made_of(own_home: Home, tmp_path: Pa
     assert "2026-11-08 to 2026-11-09, all clusters" in beyond
 
 
-def look(page: Path, folder: Path, width: int, scheme: str, address: str) -> dict[str, str]:
-    """Open the report at `address` in a frame of this width; what is to be seen of it. A complaint of the browser fails."""
+def test_a_name_opens_what_is_inside_it(own_home: Home, tmp_path: Path) -> None:
+    """Only buttons are pressed, which a keyboard reaches as well."""
+    page = write_report(publish(own_home))
+    seen = look(page, tmp_path, DESKTOP, "light", "", "last day", "by team", "apps", "chat", "Reserved memory")
+    inside = " ".join(seen["text"].split("Choose a name to look inside it.")[1].split("Largest ghosts")[0].split())
+    assert "team: apps ✕ workload: chat ✕ state: Reserved memory ✕" in inside
+    assert inside.endswith("– 1.0 100.0% 2.00 USD"), inside
+    assert "2026-11-09, of what is chosen above" in seen["text"]
+    seen = look(page, tmp_path, DESKTOP, "light", "", "last day", "by team", "apps", "team: apps ✕", "fully loaded", "by team")
+    assert "team: apps" not in seen["text"]
+    assert "research" in seen["text"].split("Choose a name to look inside it.")[1].split("Largest ghosts")[0]
+
+
+def look(page: Path, folder: Path, width: int, scheme: str, address: str, *presses: str) -> dict[str, str]:
+    """Open the report at `address` in a frame of this width and press buttons; what is to be seen then.
+
+    A complaint of the browser fails.
+    """
     frame = folder / "frame.html"
-    frame.write_text(FRAME.format(width=width, height=HEIGHT, page=html.escape(f"{page.as_uri()}#{address}")))
+    frame.write_text(
+        FRAME.format(width=width, height=HEIGHT, page=html.escape(f"{page.as_uri()}#{address}"), presses=json.dumps(presses))
+    )
     dom, complaints = browse(frame, folder, scheme, "--dump-dom", "--enable-logging=stderr", "--log-level=0")
     assert not re.search(r"Refused to|Uncaught|TypeError|ReferenceError|violates", complaints), complaints[-2000:]
     found = {name: html.unescape(value) for name, value in re.findall(r'data-(\w+)="([^"]*)"', dom.split("<iframe")[0])}
