@@ -5,7 +5,9 @@ publishes it. Starts when a source has landed (`raw_*`), and each hour at :30 fo
 
 **Owner**: gpu-net. **When it fails**: readers keep the last good version. The last lines of the failed task say why.
 `build`: the model or test that failed and its message; nothing was changed for readers. `publish` with *held*: the
-critical checks that failed, with what they measured; correct the source, land it again, and the next run publishes.
+critical checks that failed, with what each means; `python -m expectations explain CHECK` shows the rows behind one, and
+`build/data_docs/index.html` all checks. Correct the source, land it again, and the next run publishes. Something wrong was
+published: `python -m warehouse rollback` shows readers the version before, `python -m warehouse diff` what moved.
 `alert` (what fires of `config/alert_rules.csv`, told by the connections `gpu_net_slack`, `gpu_net_teams`, `gpu_net_webhook`
 and `gpu_net_smtp`) fails no run: its last lines say which message did not arrive, and the next run tells it.
 Clearing a task is always safe.

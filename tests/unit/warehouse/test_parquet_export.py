@@ -69,6 +69,18 @@ def test_only_what_changed_is_written_the_rest_is_the_file_of_the_version_before
     assert pl.read_parquet(second[f"{LEDGER}/{DAY}"])["energy_kwh"].sum() == pytest.approx(before + 72)
 
 
+def test_a_reader_that_follows_the_link_once_reads_one_version_whatever_is_published_meanwhile(home: Path) -> None:
+    made = Home.from_environment()
+    build_and_publish(made)
+    below = (made.published / "current").resolve() / parquet_export.FOLDER
+    days = sorted(below.glob(f"{LEDGER}/*/*.parquet"))
+    energy = [pl.read_parquet(days[0])["energy_kwh"].sum()]
+    build_and_publish(made, f"update {LEDGER} set energy_kwh = energy_kwh + 1", number=2)
+    energy += [pl.read_parquet(day)["energy_kwh"].sum() for day in days[1:]]
+    assert energy == [36.0, 36.0, 36.0]
+    assert pl.read_parquet(below / "publication.parquet")["publication_id"].to_list() == ["v000001"]
+
+
 def test_a_full_refresh_and_lost_days_and_columns_are_exported_as_they_are(home: Path) -> None:
     made = Home.from_environment()
     build_and_publish(made)
