@@ -270,8 +270,8 @@ def _restated_note(figures: Figures) -> str:
         since = f"the mail of {restated.mail_day}, made of {words.clean(restated.publication_id)}"
     else:
         since = f"the publication before, {words.clean(restated.publication_id)}"
-    if restated.is_gone:
-        return f"Which earlier days moved since {since}, cannot be told: that version has expired."
+    if restated.cannot:
+        return f"Which earlier days moved since {since}, cannot be told: {words.clean(restated.cannot, 200)}."
     return f"Since {since}, figures of {days_text(restated.days)} moved."
 
 

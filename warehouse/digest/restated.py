@@ -6,6 +6,7 @@ of reasons no more than their kind: what a reason names (bills, other workloads)
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -20,6 +21,8 @@ from warehouse.differences.records import FLEET, NEW_DAYS, SHAPE, TEAM, WORKLOAD
 from warehouse.digest import records
 from warehouse.digest.editions import Edition
 from warehouse.home import Home
+
+logger = logging.getLogger(__name__)
 
 #: of the edition as a whole, of single days, of single workloads: so many movements are told
 MOST_FIGURES, MOST_DAYS, MOST_WORKLOADS, MOST_CAUSES = 5, 3, 3, 6
@@ -37,12 +40,12 @@ class Restated:
     """The comparison as an edition is told it.
 
     `mail_day` is the day of the mail that was made of `publication_id`; None where none is on record and the version before this
-    one takes its place. `is_gone`: that version has expired, and there is nothing to compare with. `causes` are kind and text.
+    one takes its place. `cannot` says why nothing can be told, empty where it can. `causes` are kind and text.
     """
 
     publication_id: str
     mail_day: date | None
-    is_gone: bool = False
+    cannot: str = ""
     days: Sequence[date] = ()
     figures: Sequence[Move] = ()
     by_day: Sequence[Move] = ()
@@ -61,8 +64,12 @@ def read_restated(
     try:
         differences = _compare(*(_stamped(find_file(home, name)) for name in (base, publication_id)))
     except (NoVersionError, OSError, duckdb.IOException):
-        # expired before or while it was read
-        return Restated(base, mail_day, is_gone=True)
+        # before, or while it was read
+        return Restated(base, mail_day, "that version has expired")
+    except duckdb.Error as error:
+        # the mail is worth more than its comparison
+        logger.warning("%s and %s cannot be compared: %s", base, publication_id, error)
+        return Restated(base, mail_day, f"the two versions cannot be compared; `python -m warehouse diff {base}` says why")
     level, member = (FLEET, "all") if edition.team is None else (TEAM, edition.team)
     restated = set(differences.restated_days)
     own = [move for move in differences.moves if move.level == level and move.member == member]
@@ -80,7 +87,7 @@ def read_restated(
     told_days = _one_each(by_day, "usage_date", MOST_DAYS) if len(days) > 1 else []
     told_workloads = _one_each(workloads, "member", MOST_WORKLOADS)
     causes = _causes(differences, [*told, *told_days, *told_workloads], with_text=edition.team is None)
-    return Restated(base, mail_day, False, days, told, told_days, told_workloads, causes)
+    return Restated(base, mail_day, "", days, told, told_days, told_workloads, causes)
 
 
 def _first(move: Move) -> tuple[int, float]:

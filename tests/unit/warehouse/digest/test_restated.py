@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from datetime import date
 
+import duckdb
 import pytest
 
 from tests.unit.warehouse.digest.small_fleet import COVERAGE, DAY_BEFORE, LEDGER, WORKLOADS, publish
 from warehouse import publications
-from warehouse.digest import records
+from warehouse.digest import records, restated
 from warehouse.digest.editions import Edition, Recipient
 from warehouse.digest.reading import read
 from warehouse.digest.records import REFUSED, SENDING, SENT, Record
@@ -79,9 +80,9 @@ def test_the_last_mail_of_the_edition_is_what_it_is_compared_with(own_home: Home
     mailed(own_home, "2026-11-08", "v000005")
     # another edition's mail, and the day's own, are none to compare with
     mailed(own_home, "2026-11-09", "v000006")
-    restated = read(own_home, Edition()).restated
-    assert restated is not None
-    assert restated.publication_id == "v000005"
+    found = read(own_home, Edition()).restated
+    assert found is not None
+    assert found.publication_id == "v000005"
     assert read(own_home, Edition("apps")).restated is None
 
 
@@ -93,6 +94,17 @@ def test_a_version_that_has_expired_is_said_to_have(own_home: Home) -> None:
         "Which earlier days moved since the mail of 2026-11-08, made of v000003, cannot be told: that version has expired."
         in text
     )
+
+
+def test_a_comparison_that_fails_keeps_nobody_from_the_mail(own_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise duckdb.BinderException("no such column")
+
+    publish(own_home, **EARLIER)
+    publish(own_home)
+    monkeypatch.setattr(restated, "compare", fail)
+    text = " ".join(render(read(own_home, Edition())).text.split())
+    assert "cannot be told: the two versions cannot be compared; `python -m warehouse diff v000006` says why." in text
 
 
 def test_the_version_of_the_last_mail_does_not_expire(own_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
