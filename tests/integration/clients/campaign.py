@@ -1,19 +1,23 @@
 """`make bi-clients`: readers loop in every client while versions are published; none may err or see a mixture.
 
 Each client has an environment of its own below `.bi/clients`, made once by uv or npm from the package index; what cannot be had
-here is skipped and says why. `GPU_NET_TEST_PUBLICATIONS` says how many versions are published (50).
+here is skipped and says why. Superset reads along where `make bi-superset` has made its environment.
+`GPU_NET_TEST_PUBLICATIONS` says how many versions are published (50).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,7 @@ from tests.integration.clients.reading import QUERIES
 from tests.unit.expectations.fake_build import allow, make_build
 from warehouse import publish
 from warehouse.home import Home
+from warehouse.superset import command as superset
 
 FOLDER = PROJECT_ROOT / ".bi" / "clients"
 READERS = Path(__file__).parent
@@ -88,11 +93,45 @@ CLIENTS = (
     Client("pandas", "read_pandas.py", ("pandas==2.3.3", "duckdb==1.4.5", "numpy==2.3.4")),
     Client("node", "read_node.mjs", ("@duckdb/node-api@1.5.6-r.1",)),
 )
+#: asks by HTTP, of a server that reads; there is nothing to install for the asking
+SUPERSET = Client("superset", "read_superset.py")
+
+
+@contextmanager
+def superset_over(home: Home, folder: Path) -> Iterator[dict[str, str]]:
+    """A Superset over the home's published file; what its reader needs in the environment. Empty where it is not installed."""
+    if not (superset.FOLDER / "venv" / ".installed").exists():
+        yield {}
+        return
+    own = folder / "superset"
+    own.mkdir()
+    for name in ("superset.db", "secret_key", "admin_password"):
+        # a metadata database that is there already saves its making, which takes a minute
+        if (superset.FOLDER / name).exists():
+            shutil.copy(superset.FOLDER / name, own / name)
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    server = superset.start(home.published_database, port, own)
+    try:
+        (version,) = re.findall(r"^apache-superset==(\S+)", superset.LOCK.read_text(), re.MULTILINE)
+        password = (own / "admin_password").read_text()
+        yield {"SUPERSET_ADDRESS": server.address, "SUPERSET_PASSWORD": password, "SUPERSET_VERSION": version}
+    finally:
+        server.end()
 
 
 def run(home: Home, clients: Sequence[Client], publications: int, folder: Path) -> dict[str, dict[str, Any]]:
     """Publish so many versions while every client reads; per client what it saw."""
     publish_number(home, 1)
+    with superset_over(home, folder) as environment:
+        everyone = [*clients, SUPERSET] if environment else clients
+        return _run(home, everyone, publications, folder, {**clean(), **environment})
+
+
+def _run(
+    home: Home, clients: Sequence[Client], publications: int, folder: Path, environment: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
     stop = folder / "stop"
     readers = {}
     for client in clients:
@@ -101,7 +140,7 @@ def run(home: Home, clients: Sequence[Client], publications: int, folder: Path) 
             arguments.append(json.dumps(QUERIES))
         cwd = client.folder if client.packages else folder
         readers[client.name] = subprocess.Popen(
-            arguments, cwd=cwd, env=clean(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            arguments, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
     try:
         _wait_until_all_have_read(folder, readers)
