@@ -132,3 +132,14 @@ def test_a_process_that_only_has_the_number_of_ours_is_not_ended(tmp_path: Path)
 
     (tmp_path / "server.json").write_text(json.dumps({"pid": os.getpid(), "created": 1.0, "port": 1}))
     assert command.Server.load(tmp_path) is None
+
+
+def test_the_exposure_names_the_tables_that_the_dashboard_reads() -> None:
+    exposures = yaml.safe_load((MODELS / "exposures.yml").read_text())["exposures"]
+    (declared,) = (one["depends_on"] for one in exposures if one["name"] == "dashboard")
+    read = {
+        name
+        for one in exported("datasets").values()
+        for name in re.findall(r"\b(?:dim|fct|mart|audit)_\w+", one["sql"] or one["table_name"])
+    }
+    assert {f"ref('{name}')" for name in read} == set(declared)
