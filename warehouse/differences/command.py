@@ -90,11 +90,9 @@ def show(differences: Differences, limit: int, console: Console | None = None) -
     if not differences.tables:
         console.print("No row of any published table differs.", highlight=False)
         return
-    rows = sum(len(change.days) or 1 for change in differences.tables)
-    console.print(
-        f"{len(differences.tables)} tables differ in {rows} day(s) of theirs; figures moved on {days_text(differences.days)}",
-        highlight=False,
-    )
+    days = sorted({move.usage_date for move in differences.moves if move.usage_date})
+    moved = f"figures moved on {days_text(days)}" if days else "no headline figure moved"
+    console.print(f"{len(differences.tables)} tables hold other rows or columns; {moved}", highlight=False)
     _print_causes(console, differences)
     restated = days_text(differences.restated_days)
     _print_moves(

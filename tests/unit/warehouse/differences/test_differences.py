@@ -271,6 +271,15 @@ def test_the_command_prints_why_and_what_the_largest_first(built: Home) -> None:
     assert (whole["figure"], whole["change"]) == ("cost", pytest.approx(6))
 
 
+def test_other_rows_without_another_figure_are_no_moves(built: Home) -> None:
+    released(
+        built, "update mart_gpu_net_daily set goodput_ratio = 0.4", "alter table mart_gpu_net_daily add column novelty double"
+    )
+    shown = CliRunner().invoke(diff_command, [])
+    assert "1 tables hold other rows or columns; no headline figure moved" in shown.stdout
+    assert "new column: mart_gpu_net_daily.novelty" in shown.stdout
+
+
 def test_the_command_names_what_is_not_there(home: Path) -> None:
     result = CliRunner().invoke(diff_command, [])
     assert (result.exit_code, result.stderr) == (1, "diff: nothing is published yet: run `python -m warehouse run`\n")
