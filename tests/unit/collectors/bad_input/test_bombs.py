@@ -33,7 +33,7 @@ LAUGHS_YAML = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  namespace: ml\
 )
 
 
-def bomb(megabytes: int, line: bytes = b"a" * 1023 + b"\n") -> bytes:
+def bomb(megabytes: int, line: bytes = b"a" * 65_535 + b"\n") -> bytes:
     """So many megabytes of one line, packed."""
     text = io.BytesIO()
     with gzip.GzipFile(fileobj=text, mode="wb", compresslevel=9) as packed:
