@@ -67,6 +67,8 @@ def serve(app: Any, folder: Path, port: int) -> None:
             settings = {
                 **{"bind": f"127.0.0.1:{port}", "workers": 1, "worker_class": "gthread", "threads": 8, "timeout": 120},
                 "control_socket_disable": True,
+                # the worker is a fork of a process that has used DuckDB, and crashes while it tidies up threads it never had
+                "worker_exit": lambda _server, _worker: os._exit(0),
                 "when_ready": lambda _: (folder / "ready").touch(),
             }
             for name, value in settings.items():
