@@ -160,9 +160,10 @@ def _print(home: Home, outcome: Outcome) -> None:
             table.add_row(escape(clean(event.rule)), f"{since:%Y-%m-%d %H:%M}", age(since, evaluation.at), says)
         Console(width=max(PLAIN_WIDTH, Console().width)).print(table)
     else:
-        click.echo(f"nothing fires: {len(evaluation.rules)} rules asked")
+        asked = len(evaluation.rules) - len(evaluation.undetermined)
+        click.echo(f"nothing fires: {asked} of {len(evaluation.rules)} rules asked")
     if evaluation.undetermined:
-        click.echo(f"not asked, because nothing is published or a build runs: {', '.join(sorted(evaluation.undetermined))}")
+        click.echo(f"not asked, because no whole day is published or a build runs: {', '.join(sorted(evaluation.undetermined))}")
     for message in outcome.messages:
         if not message.is_trouble:
             click.echo(message.line)

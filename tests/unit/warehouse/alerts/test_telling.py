@@ -274,7 +274,7 @@ def test_the_command_lists_what_fires_and_since_when(own_home: Home) -> None:
     assert (record["publication_id"], record["usage_date"]) == ("v000007", "2026-11-09")
     rule(own_home, "ghosts,ghost_money,1000,USD")
     done = run(own_home, "alerts")
-    assert (done.exit_code, done.stdout) == (0, "nothing fires: 1 rules asked\n")
+    assert (done.exit_code, done.stdout) == (0, "nothing fires: 1 of 1 rules asked\n")
     rule(own_home, "ghosts,ghost_money,x,USD")
     assert run(own_home, "alerts").exit_code == 1
     assert run(own_home, "alerts", "--resend").exit_code == 2
