@@ -149,7 +149,10 @@ by_run as (
 
 unnamed as (
 
-    select open_requests.*
+    select
+        open_requests.*,
+        date_trunc('minute', open_requests.started_at) as minute_start_at
+
     from open_requests
     left join by_run
         on
@@ -160,52 +163,94 @@ unnamed as (
 
 ),
 
+-- who held is asked once a minute, not once for each of a million requests
+node_minutes as (
+
+    select distinct
+        cluster,
+        node,
+        minute_start_at
+
+    from unnamed
+    where node is not null
+
+),
+
 on_node as (
 
     select
-        unnamed.cluster,
-        unnamed.request_id,
-        unnamed.started_at,
-        unnamed.usage_date,
+        node_minutes.cluster,
+        node_minutes.node,
+        node_minutes.minute_start_at,
         min(runs.workload_id) as workload_id
 
-    from unnamed
+    from node_minutes
     inner join claims
         on
-            unnamed.cluster = claims.cluster
-            and unnamed.node = claims.node
-            and unnamed.started_at >= claims.started_at
-            and unnamed.started_at < claims.ended_at
+            node_minutes.cluster = claims.cluster
+            and node_minutes.node = claims.node
+            and node_minutes.minute_start_at + interval 1 minute > claims.started_at
+            and node_minutes.minute_start_at < claims.ended_at
     inner join runs on claims.run_id = runs.run_id
-    group by unnamed.cluster, unnamed.request_id, unnamed.started_at, unnamed.usage_date
+    group by node_minutes.cluster, node_minutes.node, node_minutes.minute_start_at
     having count(distinct runs.workload_id) = 1
+
+),
+
+model_minutes as (
+
+    select distinct
+        cluster,
+        model,
+        minute_start_at
+
+    from unnamed
+    where model <> 'unknown'
 
 ),
 
 of_model as (
 
     select
+        model_minutes.cluster,
+        model_minutes.model,
+        model_minutes.minute_start_at,
+        min(runs.workload_id) as workload_id
+
+    from model_minutes
+    inner join runs
+        on
+            model_minutes.cluster = runs.cluster
+            and model_minutes.model = runs.model
+            and model_minutes.minute_start_at + interval 1 minute > runs.held_from_at
+            and model_minutes.minute_start_at < runs.held_until_at
+    group by model_minutes.cluster, model_minutes.model, model_minutes.minute_start_at
+    having count(distinct runs.workload_id) = 1
+
+),
+
+placed as (
+
+    select
         unnamed.cluster,
         unnamed.request_id,
         unnamed.started_at,
         unnamed.usage_date,
-        min(runs.workload_id) as workload_id
+        case when on_node.workload_id is not null then 'node' else 'model' end as told_by,
+        coalesce(on_node.workload_id, of_model.workload_id) as workload_id
 
     from unnamed
-    inner join runs
-        on
-            unnamed.cluster = runs.cluster
-            and unnamed.model = runs.model
-            and unnamed.started_at >= runs.held_from_at
-            and unnamed.started_at < runs.held_until_at
     left join on_node
         on
             unnamed.cluster = on_node.cluster
-            and unnamed.request_id = on_node.request_id
-            and unnamed.started_at = on_node.started_at
-    where unnamed.model <> 'unknown' and on_node.workload_id is null
-    group by unnamed.cluster, unnamed.request_id, unnamed.started_at, unnamed.usage_date
-    having count(distinct runs.workload_id) = 1
+            and unnamed.node = on_node.node
+            and unnamed.minute_start_at = on_node.minute_start_at
+    left join of_model
+        on
+            unnamed.cluster = of_model.cluster
+            and unnamed.model = of_model.model
+            and unnamed.minute_start_at = of_model.minute_start_at
+    where coalesce(on_node.workload_id, of_model.workload_id) is not null
 
 ),
 
@@ -216,13 +261,8 @@ traced as (
 
     union all
 
-    select cluster, request_id, started_at, usage_date, 'node' as told_by, workload_id
-    from on_node
-
-    union all
-
-    select cluster, request_id, started_at, usage_date, 'model' as told_by, workload_id
-    from of_model
+    select cluster, request_id, started_at, usage_date, told_by, workload_id
+    from placed
 
 )
 
