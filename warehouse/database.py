@@ -30,15 +30,19 @@ def connect(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnectio
         connection.close()
 
 
+#: longer than a reader of ours holds the lock, who must not make a build that starts fail
+LOCK_WAIT_SECONDS = 2.0
+
+
 @contextmanager
-def locked(home: Home) -> Iterator[None]:
-    """Hold the warehouse's one lock, which builds, the gate and publications share; raises WarehouseLockedError at once.
+def locked(home: Home, *, wait_seconds: float = LOCK_WAIT_SECONDS) -> Iterator[None]:
+    """Hold the warehouse's one lock, which builds, the gate and publications share; raises WarehouseLockedError.
 
     A reader of the build database would make a build that starts fail, so that readers of ours take the lock as well. The
     kernel lets go of it when its holder ends, however it ends.
     """
     try:
-        with FileLock(home.build / ".lock", timeout=0):
+        with FileLock(home.build / ".lock", timeout=wait_seconds):
             yield
     except Timeout:
         raise WarehouseLockedError(

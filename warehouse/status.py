@@ -17,7 +17,7 @@ from rich.table import Table
 from warehouse import publications
 from warehouse.advice import Advice, advise
 from warehouse.alerts import records as events
-from warehouse.database import connect
+from warehouse.database import WarehouseLockedError, connect, locked
 from warehouse.digest import records
 from warehouse.digest.words import clean
 from warehouse.home import Home
@@ -123,9 +123,9 @@ def read_steps(home: Home) -> Iterator[Step]:
         yield Step("build", "nothing built", None, "python -m warehouse build")
     else:
         try:
-            with connect(home.build_database, read_only=True) as connection:
+            with locked(home, wait_seconds=0), connect(home.build_database, read_only=True) as connection:
                 build = last_build(connection)
-        except duckdb.Error:
+        except (WarehouseLockedError, duckdb.Error):
             yield Step("build", "running", None)
         else:
             if build is None:
