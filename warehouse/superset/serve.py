@@ -104,8 +104,8 @@ def write_assets(folder: Path, slug: str) -> None:
     for name, text in files.items():
         text = re.sub(r"(?m)^sqlalchemy_uri: .*$", f"sqlalchemy_uri: {PLACEHOLDER}", text)
         text = re.sub(r"(?m)^timestamp: .*$", "timestamp: '2026-01-01T00:00:00+00:00'", text)
-        # the number of a chart is another one in every Superset
-        path = folder / re.sub(r"^((?:charts|dashboards)/.*)_\d+\.yaml$", r"\1.yaml", name)
+        # the number in a name is another one in every Superset
+        path = folder / re.sub(r"^((?:charts|dashboards|datasets)/.*)_\d+\.yaml$", r"\1.yaml", name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
