@@ -40,8 +40,9 @@ docs: $(STAMP) ## every model, column, test, reader and metric as one page, buil
 real: $(STAMP) ## the same path on the real captures of ../shared/data/real, each system its own cluster
 	@$(BIN)/python -m tests.real.run
 
+# in the order of the folders: the long ones, which build warehouses, come first and the quick ones fill the gaps
 test: $(STAMP) ## run all tests; those that need a server or a capture that is not here skip and say so
-	@$(BIN)/python -m pytest tests -n 3 --dist loadfile
+	@$(BIN)/python -m pytest tests -n 3 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(STAMP) ## damage every collector's input at random for an hour (FUZZ_SECONDS=3600), captures included where they are here
 	@GPU_NET_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/unit/collectors/bad_input/test_fuzzed.py -n 2
