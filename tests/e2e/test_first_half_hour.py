@@ -172,7 +172,7 @@ def test_the_run_shows_the_hours_and_status_what_is_left_to_do(slurm: Walk) -> N
 
 def test_init_and_run_again_change_nothing(slurm: Walk) -> None:
     before = {path.name: path.read_bytes() for path in (slurm.shell.home / "config").iterdir()}
-    assert slurm.shell.run("warehouse init").count("nothing new") == 3
+    assert slurm.shell.run("warehouse init").count("nothing new") == 4
     assert {path.name: path.read_bytes() for path in (slurm.shell.home / "config").iterdir()} == before
     assert "nothing has landed since the last build" in slurm.shell.run("warehouse build")
 

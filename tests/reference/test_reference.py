@@ -69,6 +69,7 @@ def test_the_reference_gets_what_was_worked_by_hand(scenario: Scenario) -> None:
         for row in ledger(world):
             named = {
                 "cluster": cluster,
+                "usage_date": stamp(row.hour)[:10],
                 "hour_start_at": stamp(row.hour),
                 "node": nodes.get(row.gpu) or row.gpu.removeprefix(f"{cluster}/").split("#")[0],
                 "gpu_id": row.gpu,
