@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 
+from warehouse import publish
 from warehouse.database import connect
 from warehouse.home import Home
 from warehouse.verdict import HOLD, PUBLISH, Check, Verdict, database_state, write_verdict
@@ -51,6 +52,18 @@ def allow(home: Home, build_id: str, *, verdict: str = PUBLISH) -> None:
     check = Check("keys", "fct_gpu_ledger_hourly", "critical", verdict != HOLD, "0 rows", 0, "Two rows are one.")
     warning = Check("fresh", "mart_data_coverage_daily", "warning", False, "1 rows", 1, "A source is old.")
     write_verdict(home, Verdict(build_id, verdict, FIRST_BUILD_AT, database_state(home), (check, warning)))
+
+
+def build_and_publish(home: Home, *statements: str, number: int = 1, full_refresh: bool = False) -> publish.PublishOutcome:
+    """A build that the gate lets through, shown to readers."""
+    allow(home, make_build(home, *statements, number=number, full_refresh=full_refresh))
+    return publish.publish(home)
+
+
+def published(home: Home, query: str) -> list[tuple[object, ...]]:
+    """What a reader of the current version gets."""
+    with duckdb.connect(str(home.published_database), read_only=True) as connection:
+        return connection.execute(query).fetchall()
 
 
 def rows_of(file: Path) -> dict[str, list[str]]:

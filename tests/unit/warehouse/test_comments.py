@@ -11,7 +11,7 @@ import duckdb
 import pytest
 import yaml
 
-from tests.unit.expectations.fake_build import allow, make_build
+from tests.unit.expectations.fake_build import build_and_publish, published
 from warehouse import publish
 from warehouse.comments import write_comments
 from warehouse.home import PROJECT_ROOT, Home
@@ -39,16 +39,6 @@ EXPECTED = [
 @pytest.fixture
 def built(home: Path) -> Home:
     return Home.from_environment()
-
-
-def build_and_publish(home: Home, *statements: str, number: int = 1, full_refresh: bool = False) -> publish.PublishOutcome:
-    allow(home, make_build(home, *statements, number=number, full_refresh=full_refresh))
-    return publish.publish(home)
-
-
-def published(home: Home, query: str) -> list[tuple[object, ...]]:
-    with duckdb.connect(str(home.published_database), read_only=True) as connection:
-        return connection.execute(query).fetchall()
 
 
 def test_tables_and_columns_say_what_the_dictionary_says(built: Home) -> None:

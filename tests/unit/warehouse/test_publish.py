@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
-from tests.unit.expectations.fake_build import allow, make_build, rows_of
+from tests.unit.expectations.fake_build import allow, build_and_publish, make_build, published, rows_of
 from warehouse import publications, publish
 from warehouse.database import WarehouseLockedError, locked
 from warehouse.home import Home
@@ -28,16 +28,6 @@ MAKE_NIGHT_IDLE = "update fct_gpu_ledger_hourly set energy_kwh = energy_kwh + {n
 @pytest.fixture
 def built(home: Path) -> Home:
     return Home.from_environment()
-
-
-def build_and_publish(home: Home, *statements: str, number: int = 1, full_refresh: bool = False) -> publish.PublishOutcome:
-    allow(home, make_build(home, *statements, number=number, full_refresh=full_refresh))
-    return publish.publish(home)
-
-
-def published(home: Home, query: str) -> list[tuple[object, ...]]:
-    with duckdb.connect(str(home.published_database), read_only=True) as connection:
-        return connection.execute(query).fetchall()
 
 
 def test_a_first_publication_holds_the_build_and_one_row_about_itself(built: Home) -> None:
