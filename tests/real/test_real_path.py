@@ -97,17 +97,21 @@ def test_capacity_is_the_time_that_cards_were_held_or_between_two_jobs_close_by(
 
 
 def test_ten_lines_name_a_gpu_in_their_description_and_no_device_of_ours(real: Real) -> None:
-    """What is in scope by its description alone is billed without telemetry; the rest is shown and never allocated."""
+    """What is in scope by its description alone is billed without telemetry; the rest is shown and never allocated.
+
+    The sample gives effective costs in whole dollars beside billed costs with their cents: those in scope are worked out again.
+    """
     rows = real.ask(
-        "select line_role, count(*), sum(effective_cost) from fct_billing_lines "
+        "select line_role, count(*), sum(effective_cost), sum(delivered_effective_cost) from fct_billing_lines "
         "where billing_period_start >= '2024-01-01' group by line_role order by line_role"
     )
-    assert rows == [("capacity", 10, Decimal(13)), ("out_of_scope", 990, Decimal("1.976514185860"))]
+    of_others = Decimal("1.976514185860")
+    assert rows == [("capacity", 10, Decimal("12.126483324"), Decimal(13)), ("out_of_scope", 990, of_others, of_others)]
     shown = real.ask(
         "select sum(out_of_scope_cost), sum(billed_without_telemetry_cost), sum(ledger_cost) from mart_cost_reconciliation_daily "
         "where usage_date >= '2024-01-01'"
     )
-    assert shown == [(Decimal("1.976515"), Decimal(13), Decimal(0))]
+    assert shown == [(Decimal("1.976515"), Decimal("12.126483"), Decimal(0))]
 
 
 def test_the_audits_looked_at_every_cluster_and_every_bill(real: Real) -> None:

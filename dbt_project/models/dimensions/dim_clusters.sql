@@ -24,6 +24,19 @@ workloads as (
 
 ),
 
+-- a log of an inference server or a list of prices may be all that came of a cluster
+inference as (
+
+    select * from {{ ref('fct_inference_hourly') }}
+
+),
+
+collection_runs as (
+
+    select * from {{ ref('fct_collection_runs') }}
+
+),
+
 -- each thing we know of names its cluster; the two special members stand for none and for one we were not told
 named as (
 
@@ -34,6 +47,10 @@ named as (
     select cluster from runs
     union
     select cluster from workloads
+    union
+    select cluster from inference
+    union
+    select cluster from collection_runs
     union
     select 'unallocated' as cluster
     union

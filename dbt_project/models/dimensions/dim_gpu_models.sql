@@ -6,18 +6,41 @@ gpus as (
 
 ),
 
+history as (
+
+    select * from {{ ref('dim_gpu_history') }}
+
+),
+
+slot_spans as (
+
+    select * from {{ ref('int_slot_spans') }}
+
+),
+
 catalogue as (
 
     select * from {{ ref('gpu_models') }}
 
 ),
 
--- names come from drivers, schedulers and people: blanks, hyphens and underscores are one
-landed_models as (
+-- a card is of one model now, and hours of the past stand under what it was called then
+named as (
+
+    select gpu_model from gpus
+    union
+    select gpu_model from history
+    union
+    select gpu_model from slot_spans
+    union
+    select 'unknown' as gpu_model
+
+),
+
+gpus_counted as (
 
     select
         gpu_model,
-        concat('-', replace(replace(lower(gpu_model), ' ', '-'), '_', '-'), '-') as name_tokens,
         count(*) as gpu_count,
         max(memory_bytes) as landed_memory_bytes
 
@@ -26,16 +49,18 @@ landed_models as (
 
 ),
 
+-- names come from drivers, schedulers and people: blanks, hyphens and underscores are one
 members as (
 
-    select * from landed_models
-    union all
     select
-        'unknown' as gpu_model,
-        '-unknown-' as name_tokens,
-        0 as gpu_count,
-        cast(null as bigint) as landed_memory_bytes
-    where not exists (select 1 from landed_models where landed_models.gpu_model = 'unknown')
+        named.gpu_model,
+        concat('-', replace(replace(lower(named.gpu_model), ' ', '-'), '_', '-'), '-') as name_tokens,
+        coalesce(gpus_counted.gpu_count, 0) as gpu_count,
+        gpus_counted.landed_memory_bytes
+
+    from named
+    left join gpus_counted on named.gpu_model = gpus_counted.gpu_model
+    where named.gpu_model is not null
 
 ),
 

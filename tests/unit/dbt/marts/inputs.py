@@ -152,9 +152,12 @@ SHAPES: dict[str, dict[str, str]] = {
         "first_seen_at": "timestamp",
         "last_seen_at": "timestamp",
     },
+    "dim_gpu_history": {"gpu_id": "varchar", "gpu_model": "varchar"},
+    "int_slot_spans": {"gpu_id": "varchar", "gpu_model": "varchar"},
     "dim_nodes": {"node_id": "varchar", "cluster": "varchar"},
     "dim_runs": {"run_id": "varchar", "cluster": "varchar"},
-    "fct_inference_hourly": {"hour_start_at": "timestamp", "model": "varchar"},
+    "fct_collection_runs": {"collection_run_id": "varchar", "cluster": "varchar"},
+    "fct_inference_hourly": {"hour_start_at": "timestamp", "cluster": "varchar", "model": "varchar"},
     "control__late_rows": {
         "collection_run_id": "varchar",
         "table_name": "varchar",

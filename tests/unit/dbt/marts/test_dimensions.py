@@ -91,6 +91,33 @@ def test_what_the_cards_say_of_their_memory_wins(harness: Harness) -> None:
     assert row["memory_bytes"] == 150_754_820_096
 
 
+def test_a_name_that_only_the_past_knows_is_a_member_without_cards(harness: Harness) -> None:
+    """A card renamed by its driver, or one id in two clusters: the hours of then stand under the name of then."""
+    harness.give_seed("gpu_models")
+    give(
+        harness,
+        dim_gpus=[{"gpu_id": "g", "cluster": "c", "gpu_model": "NVIDIA H100 80GB HBM3"}],
+        dim_gpu_history=[{"gpu_id": "g", "gpu_model": name} for name in ("NVIDIA L40S", "NVIDIA H100 80GB HBM3")],
+        int_slot_spans=[{"gpu_id": "g", "gpu_model": "a100_80"}],
+    )
+    rows = {row["gpu_model"]: (row["gpu_count"], row["catalogue_model"]) for row in harness.run("dim_gpu_models")}
+    assert rows == {
+        "NVIDIA H100 80GB HBM3": (1, "NVIDIA H100 80GB HBM3"),
+        "NVIDIA L40S": (0, "NVIDIA L40S"),
+        "a100_80": (0, "NVIDIA A100-SXM4-80GB"),
+        "unknown": (0, "unknown"),
+    }
+
+
+def test_a_cluster_of_which_only_a_log_or_a_price_list_came_is_a_member(harness: Harness) -> None:
+    give(
+        harness,
+        fct_inference_hourly=[{"cluster": "litellm", "model": "m"}],
+        fct_collection_runs=[{"collection_run_id": "1", "cluster": "price-lists"}],
+    )
+    assert {row["cluster"] for row in harness.run("dim_clusters")} == {"litellm", "price-lists", "unallocated", "unknown"}
+
+
 def test_profiles_name_their_compute_slices_and_fit_their_card(harness: Harness) -> None:
     harness.give_seed("mig_profiles")
     harness.give_seed("gpu_models")
