@@ -13,10 +13,10 @@ import click
 
 from warehouse.command_line import INSTANT
 from warehouse.home import Home
-from warehouse.masking import redact
+from warehouse.landing.masking import redact
 
 if TYPE_CHECKING:
-    from warehouse.landing import CollectionOutcome, Landing
+    from warehouse.landing.landings import CollectionOutcome, Landing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -67,7 +67,7 @@ def require_cluster(cluster: str | None) -> str:
 
 def landing() -> Landing:
     # an agent that stays on a GPU host reads options with this module, and must not hold polars
-    from warehouse.landing import Landing
+    from warehouse.landing.landings import Landing
 
     return Landing(Home.from_environment())
 

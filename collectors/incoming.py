@@ -6,6 +6,7 @@
 
 Scrapes (`dcgm`, `inference`) carry their time in the name: 2026-11-01T00-00-00Z.prom. What `nvidia-smi` printed lies in a
 folder that is called by the node: incoming/nvidia-smi/<cluster>/<node>/FILE.
+Any other folder is named, and fails the command; what lies beside it lands all the same.
 A file that landed moves to `incoming/done/` under the same path. One that could not be read stays where it is, is tried
 again and keeps the command failing until somebody looks; so does a link, which is not followed. Names that begin with a dot or
 end in `.tmp` or `.part` are left alone: write under such a name and rename when the file is whole.
@@ -22,7 +23,7 @@ import click
 
 from collectors.command import FAILED, LANDED, QUARANTINED, WRONG_USAGE
 from warehouse.home import Home
-from warehouse.landing_shape import TABLES
+from warehouse.landing.shape import TABLES
 
 DONE = "done"
 #: folder → the collector's arguments before the files; a folder of any landing table goes to `import`
@@ -56,11 +57,9 @@ def deliveries(home: Home, kinds: Sequence[str] = KINDS) -> list[Delivery]:
     """What waits in `incoming`, by folder; files of one cluster that need each other together."""
     found: list[Delivery] = []
     for folder in sorted(path for path in _incoming(home).glob("*") if path.is_dir() and not path.is_symlink()):
-        kind = folder.name if folder.name in NATIVE else "tables"
-        if kind not in kinds or folder.name == DONE:
+        kind = _kind_of(folder, home)
+        if kind not in kinds or _is_unknown(folder) or folder.name == DONE:
             continue
-        if kind == "tables" and folder.name not in TABLES:
-            raise click.UsageError(f"{folder}: no landing table and no source of that name; one of {_names()} is meant?")
         for cluster, files in _by_cluster(folder):
             arguments = NATIVE.get(folder.name, ("import", folder.name))
             options = ("--cluster", cluster) if cluster else ()
@@ -70,9 +69,22 @@ def deliveries(home: Home, kinds: Sequence[str] = KINDS) -> list[Delivery]:
     return found
 
 
-def links(home: Home) -> list[Path]:
-    """Links below `incoming`: whoever may drop a file could have any file of this account read, and moved away, by one."""
-    return sorted(path for path in _incoming(home).rglob("*") if path.is_symlink())
+def refused(home: Home, kinds: Sequence[str] = KINDS) -> dict[Path, str]:
+    """What lies in `incoming` and is not read, with the reason and the remedy, by path; of no known folder: with the tables.
+
+    Folders named like no table and no source, files in no folder, and links: whoever may drop a file could have any file of
+    this account read, and moved away, by one.
+    """
+    found = {}
+    for path in sorted(_incoming(home).rglob("*")):
+        if _kind_of(path, home) not in kinds:
+            continue
+        if path.is_symlink():
+            found[path] = "a link, which may lead anywhere, is not read; put the file itself there"
+        elif path.parent == _incoming(home) and _is_unknown(path):
+            what = "no landing table and no source of that name" if path.is_dir() else "in no folder that says what it is"
+            found[path] = f"{what}; move it into {path.parent}/ and one of {_names()}"
+    return found
 
 
 def land(delivery: Delivery, home: Home) -> int:
@@ -100,6 +112,17 @@ def land(delivery: Delivery, home: Home) -> int:
 
 def _incoming(home: Home) -> Path:
     return home.root / "incoming"
+
+
+def _kind_of(path: Path, home: Home) -> str:
+    top = path.relative_to(_incoming(home)).parts[0]
+    return top if top in NATIVE else "tables"
+
+
+def _is_unknown(path: Path) -> bool:
+    if path.is_dir():
+        return path.name not in (*NATIVE, *TABLES, DONE) and not path.name.startswith(".")
+    return not _is_unfinished(path)
 
 
 def _by_cluster(folder: Path) -> Iterator[tuple[str | None, list[Path]]]:
@@ -139,8 +162,8 @@ def incoming(kinds: tuple[str, ...]) -> None:
     """Land the files dropped into GPU_NET_HOME/incoming (all KINDS, or those named)."""
     home = Home.from_environment().create()
     codes = {land(delivery, home) for delivery in deliveries(home, kinds or KINDS)}
-    for link in links(home):
-        click.echo(f"{link}: a link, which may lead anywhere, is not read; put the file itself there", err=True)
+    for path, reason in refused(home, kinds or KINDS).items():
+        click.echo(f"{path}: {reason}", err=True)
         codes.add(FAILED)
     if not codes:
         click.echo(f"incoming: nothing waits in {_incoming(home)}")

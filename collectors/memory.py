@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 from collectors.command import SourceFailedError
 from warehouse.atomic import replaced
 from warehouse.home import Home
-from warehouse.outcomes import is_committed
+from warehouse.landing.outcomes import is_committed
 
 #: readings kept of one series, and as many of a landing that is not committed yet
 KEPT = 4

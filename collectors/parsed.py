@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from warehouse.conform import Reject
+from warehouse.landing.conform import Reject
 
 Row = Mapping[str, Any]
 
@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 class Parsed:
     """Rows by landing table, with the line of the input each came from (`line_number`), and the rejects.
 
-    Values may be texts, numbers, aware or naive-UTC datetimes; `warehouse.conform` types and checks them.
+    Values may be texts, numbers, aware or naive-UTC datetimes; `warehouse.landing.conform` types and checks them.
     """
 
     tables: dict[str, list[Row]] = field(default_factory=dict)

@@ -5,7 +5,8 @@ Lands what others have put into `$GPU_NET_HOME/incoming` and moves it to `incomi
 nvidia-smi, inference, requests), FOCUS bills (`incoming/billing/`). A kind of which nothing waits is skipped.
 
 **Owner**: gpu-net. **When it fails**: the file named in the log could not be read and is still in `incoming`; nothing
-of it has landed, all others have. Repair or remove it and clear the task. Rows that broke the landing shape do not fail
+of it has landed, all others have. Repair or remove it and clear the task. A folder of an unknown name and a link are
+named as well, and are not read. Rows that broke the landing shape do not fail
 the task: they are in `quarantine/` with file, line and reason, and counted in `fct_collection_runs`.
 """
 
@@ -31,10 +32,11 @@ def collect_incoming() -> None:
         def land(kind: str) -> None:
             from airflow.sdk.exceptions import AirflowSkipException
 
-            from collectors.incoming import deliveries
+            from collectors.incoming import deliveries, refused
             from warehouse.home import Home
 
-            if not deliveries(Home.from_environment(), [kind]):
+            home = Home.from_environment()
+            if not deliveries(home, [kind]) and not refused(home, [kind]):
                 raise AirflowSkipException("nothing waits")
             run_command("collectors", "incoming", kind, accept=(LANDED, QUARANTINED))
 

@@ -82,7 +82,7 @@ def _simulate(data: Path) -> Path:
     from collectors.simulate.native.write import write_native
     from collectors.simulate.world import Parameters, make_plan
     from warehouse.home import Home
-    from warehouse.landing import Landing
+    from warehouse.landing.landings import Landing
 
     home = Home.from_environment()
     parameters = Parameters(GPUS, DAYS * 24, SEED, UNTIL_AT)

@@ -29,7 +29,7 @@ def run_gate() -> None:
 
     from expectations.gate import NothingBuiltError, judge
     from warehouse.database import WarehouseLockedError
-    from warehouse.published_tables import UnpublishableTypeError
+    from warehouse.publication.tables import UnpublishableTypeError
 
     home = Home.from_environment()
     try:

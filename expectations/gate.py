@@ -18,7 +18,7 @@ from expectations import suites
 from expectations.rules import CRITICAL, Table
 from warehouse.database import connect, locked
 from warehouse.home import Home
-from warehouse.published_tables import published_tables
+from warehouse.publication.tables import published_tables
 from warehouse.sql import compose, identifier
 from warehouse.verdict import HOLD, PUBLISH, Build, Check, Verdict, database_state, last_build, verdict_path, write_verdict
 

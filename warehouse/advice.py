@@ -9,13 +9,14 @@ from datetime import UTC, datetime, timedelta
 
 import duckdb
 
-from warehouse import control, publications
+from warehouse import control
 from warehouse.database import connect
 from warehouse.digest.editions import RecipientsError, read_recipients
 from warehouse.home import Home
 from warehouse.init.land import TABLE_NAMES, path_of, read_said
-from warehouse.outcomes import LandedTable, outcome_frame
-from warehouse.rollback import rollback_in_force
+from warehouse.landing.outcomes import LandedTable, outcome_frame
+from warehouse.publication import publications
+from warehouse.publication.rollback import rollback_in_force
 from warehouse.verdict import HOLD, Build, Verdict, last_build, read_verdict
 
 CHECK = "python -m collectors check"
@@ -165,16 +166,16 @@ def _unpublished(home: Home, build: Build, now: datetime) -> Iterator[Advice]:
         yield Advice("the last build may be published and is not", "python -m warehouse publish")
         return
     with connect(home.published_database, read_only=True) as connection:
-        row = connection.execute("select build_id, data_through_at from publication").fetchone()
+        row = connection.execute("select data_through_at from publication").fetchone()
     rollback = rollback_in_force(home.published)
     if rollback and build.build_id in rollback.builds:
         forward = f"python -m warehouse rollback {rollback.from_version}"
         what = f"readers see {current.name} since the rollback of {rollback.at[:16]} UTC"
         yield Advice(what, f"correct what was wrong with build {build.build_id}, then {RUN}; or go forward again: {forward}")
-    elif row is None or row[0] != build.build_id:
+    elif not publications.shows(current, build.build_id):
         yield Advice("readers still see an older build", "python -m warehouse publish")
-    elif row[1] is not None and now - row[1] > OLD:
-        days = (now - row[1]) / timedelta(days=1)
+    elif row is not None and row[0] is not None and now - row[0] > OLD:
+        days = (now - row[0]) / timedelta(days=1)
         yield Advice(f"the newest published data are {days:.1f} days old", "collect again (see the table above), then " + RUN)
 
 

@@ -25,14 +25,15 @@ from typing import Any
 import click
 import duckdb
 
-from warehouse import control, damage
+from warehouse import control
 from warehouse.atomic import replaced
 from warehouse.command_line import INSTANT
 from warehouse.database import WarehouseLockedError, locked
 from warehouse.home import PROJECT_ROOT, Home
 from warehouse.init.land import config_messages
-from warehouse.landing import Window
-from warehouse.outcomes import LandedTable, current_files, landed_tables
+from warehouse.landing import damage, shape
+from warehouse.landing.landings import Window
+from warehouse.landing.outcomes import LandedTable, current_files, landed_tables
 from warehouse.verdict import last_build
 
 logger = logging.getLogger(__name__)
@@ -142,7 +143,7 @@ def project_version() -> str:
     digest = hashlib.sha256()
     suffixes = {".sql", ".yml", ".csv", ".md"}
     files = [path for path in DBT_PROJECT.rglob("*") if path.suffix in suffixes and not _is_artifact(path)]
-    for path in [*sorted(files), Path(__file__).with_name("landing_shape.py"), Path(__file__).with_name("control.py")]:
+    for path in [*sorted(files), Path(shape.__file__), Path(__file__).with_name("control.py")]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return f"{metadata.version('gpu-net')}+{digest.hexdigest()[:12]}"
 

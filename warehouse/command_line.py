@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from warehouse.values import parse_instant
+from warehouse.landing.values import parse_instant
 
 
 class LazyCommands(click.Group):

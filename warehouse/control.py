@@ -20,9 +20,9 @@ import polars as pl
 
 from warehouse.database import connect
 from warehouse.home import Home
-from warehouse.landing import Window
-from warehouse.landing_shape import LINEAGE, TABLES
-from warehouse.outcomes import EXPIRED, LandedTable, current_files, outcome_frame
+from warehouse.landing.landings import Window
+from warehouse.landing.outcomes import EXPIRED, LandedTable, current_files, outcome_frame
+from warehouse.landing.shape import LINEAGE, TABLES
 from warehouse.sql import Sql, compose, identifier
 
 #: models whose rows the next build compares with, to find the days a change touches

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from warehouse.database import connect
-from warehouse.publications import REPORT
+from warehouse.publication.publications import REPORT
 
 #: money without a device belongs to no cluster (semantics 6); its row stands under this name in the marts
 NO_CLUSTER = "unallocated"

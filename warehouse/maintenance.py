@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from warehouse import compaction, control, publications, retention
+from warehouse import control
 from warehouse.database import WarehouseLockedError, locked
 from warehouse.digest import records
 from warehouse.home import Home
-from warehouse.outcomes import landed_tables
+from warehouse.landing import compaction, retention
+from warehouse.landing.outcomes import landed_tables
+from warehouse.publication import publications
 
 
 @click.command("compact")

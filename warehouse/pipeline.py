@@ -12,7 +12,7 @@ from warehouse.build import build_window
 from warehouse.command_line import INSTANT
 from warehouse.first_screen import show
 from warehouse.home import Home
-from warehouse.outcomes import outcome_files
+from warehouse.landing.outcomes import outcome_files
 
 #: exit code where nothing may be published
 HELD = 3

@@ -14,16 +14,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from warehouse import publications
 from warehouse.advice import Advice, advise
 from warehouse.alerts import records as events
 from warehouse.database import WarehouseLockedError, connect, locked
 from warehouse.digest import records
 from warehouse.digest.words import clean
 from warehouse.home import Home
-from warehouse.landing_shape import TABLES
-from warehouse.outcomes import LandedTable, landed_tables
-from warehouse.rollback import rollback_in_force, withdrawn_versions
+from warehouse.landing.outcomes import LandedTable, landed_tables
+from warehouse.landing.shape import TABLES
+from warehouse.publication import publications
+from warehouse.publication.rollback import rollback_in_force, withdrawn_versions
 from warehouse.verdict import last_build, read_verdict
 
 #: of what a source's error or a check says, so much fits the screen
@@ -150,7 +150,7 @@ def read_steps(home: Home) -> Iterator[Step]:
         assert row is not None
         rollback = rollback_in_force(home.published)
         is_rolled_back = rollback is not None and build is not None and build.build_id in rollback.builds
-        is_behind = build is not None and row[1] != build.build_id and not is_rolled_back
+        is_behind = build is not None and not publications.shows(current, build.build_id) and not is_rolled_back
         since = f", rolled back from {rollback.from_version}" if rollback else ""
         remedy = "python -m warehouse publish" if is_behind else ""
         yield Step("publication", f"{row[0]} of build {row[1]}{since}", row[2], remedy)

@@ -30,8 +30,8 @@ from warehouse.database import connect
 from warehouse.digest.words import clean
 from warehouse.home import Home
 from warehouse.init.land import Said, read_file
-from warehouse.landing import Window
-from warehouse.landing_shape import TABLES
+from warehouse.landing.landings import Window
+from warehouse.landing.shape import TABLES
 from warehouse.sql import compose, identifier, identifiers, joined, parameters, type_name
 
 RULES = DBT_PROJECT / "macros" / "rate_cards.sql"

@@ -18,8 +18,8 @@ from collectors.billing.formats import FORMATS, NOTHING, Wish, mapping_table
 from collectors.billing.parse import Bill, newest_usage_end
 from collectors.billing.schema import TABLE
 from collectors.command import SourceFailedError
-from warehouse.conform import Reject, conform
-from warehouse.landing import CollectionOutcome, Landing
+from warehouse.landing.conform import Reject, conform
+from warehouse.landing.landings import CollectionOutcome, Landing
 
 SOURCE = "billing"
 _NAMED_AGAIN = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.outcomes import current_files, landed_tables
+from warehouse.landing.outcomes import current_files, landed_tables
 
 _COLUMNS = ("provider_name", "billing_account_id", "delivery_id", "delivered_at")
 #: the sources that land bills

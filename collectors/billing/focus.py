@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from collectors.billing.mapping import Field, Format, Row
 from collectors.billing.schema import ALLOWED, COLUMNS, REQUIRED, focus_name
 from collectors.billing.spelling import instant, json_object, resource_id, scale_set_machine
-from warehouse.landing_shape import TABLES
+from warehouse.landing.shape import TABLES
 
 #: landing column → what versions and providers call it besides its FOCUS name
 OTHER_NAMES: Mapping[str, str] = {

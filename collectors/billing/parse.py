@@ -19,7 +19,7 @@ from collectors.billing.mapping import Format, Line, Mapper
 from collectors.billing.rows import Broken, csv_rows, flattened, json_rows, texts
 from collectors.billing.spelling import as_text, cell
 from collectors.command import SourceFailedError
-from warehouse.conform import MALFORMED, Reject, parse_instant, redact
+from warehouse.landing.conform import MALFORMED, Reject, parse_instant, redact
 
 #: a tag cell may be long; more than this is no cell
 FIELD_LIMIT = 1_000_000

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from collectors.billing.spelling import as_text
-from warehouse.conform import FIRST_INSTANT, LAST_INSTANT
+from warehouse.landing.conform import FIRST_INSTANT, LAST_INSTANT
 
 #: maps of free keys, which are values and no nested columns
 _MAPS = ("labels", "system_labels", "tags", "product", "resource_tags", "cost_category", "discount")

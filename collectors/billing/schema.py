@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from warehouse.landing_shape import TABLES
+from warehouse.landing.shape import TABLES
 
 TABLE = TABLES["billing_lines"]
 #: filled by the collector, not read from the bill

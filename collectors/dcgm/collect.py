@@ -23,9 +23,9 @@ from collectors.files import read_file
 from collectors.memory import remembering_each
 from collectors.metrics import scraping
 from collectors.times import time_in_name
-from warehouse.conform import MALFORMED, Reject
-from warehouse.content import hash_files
-from warehouse.landing import CollectionOutcome, Landing
+from warehouse.landing.conform import MALFORMED, Reject
+from warehouse.landing.content import hash_files
+from warehouse.landing.landings import CollectionOutcome, Landing
 
 #: scrapes are turned into rows in groups of so many bytes of text
 CHUNK_BYTES = 32 << 20

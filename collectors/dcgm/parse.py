@@ -12,7 +12,7 @@ from collectors.dcgm.labels import SLURM_JOB_LABEL, Holder, Nodes, Slot, holder_
 from collectors.dcgm.schema import CARD_LEVEL, GPU_UTIL, PER_POD_FIELDS, XID, XID_COUNT, field_name
 from collectors.files import decode
 from collectors.metrics.text import Sample, read_samples
-from warehouse.conform import MALFORMED, Reject
+from warehouse.landing.conform import MALFORMED, Reject
 
 DUPLICATE = "duplicate"
 #: NVML's "GPU has fallen off the bus": of several XIDs at once it is the one that decides

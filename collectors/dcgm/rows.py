@@ -33,8 +33,8 @@ from collectors.dcgm.schema import (
 from collectors.metrics.counters import Increase, Point, grown_within, increases
 from collectors.mig import card_slices, compute_slices, instance_profile
 from collectors.parsed import Parsed
-from warehouse.conform import Reject
-from warehouse.readings import BLANK_DOUBLE, BLANK_INT32, BLANK_INT64, RATIO_CEILING
+from warehouse.landing.conform import Reject
+from warehouse.landing.readings import BLANK_DOUBLE, BLANK_INT32, BLANK_INT64, RATIO_CEILING
 
 SOURCE = "dcgm"
 #: labels that describe the GPU, under the exporter's names and the fields' older and newer ones

@@ -26,8 +26,8 @@ from collectors.metrics import scraping
 from collectors.metrics.scraping import Batch
 from collectors.parsed import Parsed
 from collectors.times import time_in_name
-from warehouse.conform import MALFORMED, Reject
-from warehouse.landing import CollectionOutcome, Landing, Window
+from warehouse.landing.conform import MALFORMED, Reject
+from warehouse.landing.landings import CollectionOutcome, Landing, Window
 
 SOURCE = "inference"
 #: two readings further apart than so many intervals have a gap between them; what grew is spread evenly over its hours

@@ -23,7 +23,7 @@ from collectors.inference.schema import (
     TRT_LLM_BLOCKS,
 )
 from collectors.metrics.text import EPOCH, Sample, read_samples
-from warehouse.conform import MALFORMED, Reject
+from warehouse.landing.conform import MALFORMED, Reject
 
 #: what Prometheus calls its target: host:port
 _TARGET = re.compile(r"\S+:\d+")

@@ -22,7 +22,7 @@ from collectors.inference.schema import (
     Alternatives,
     Term,
 )
-from warehouse.conform import RATIO_CEILING
+from warehouse.landing.conform import RATIO_CEILING
 
 UNKNOWN_MODEL = "unknown"
 HOUR = timedelta(hours=1)

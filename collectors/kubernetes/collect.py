@@ -20,8 +20,8 @@ from collectors.kubernetes.rows import Context, gather
 from collectors.kubernetes.schema import END_EVENTS
 from collectors.parsed import Parsed
 from collectors.times import time_in_name
-from warehouse.conform import MALFORMED, Reject
-from warehouse.landing import CollectionOutcome, Landing, Window
+from warehouse.landing.conform import MALFORMED, Reject
+from warehouse.landing.landings import CollectionOutcome, Landing, Window
 
 
 def collect_files(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from warehouse.conform import parse_instant
+from warehouse.landing.conform import parse_instant
 
 #: the time of a fact whose snapshot has not been dated yet
 NOT_DATED = datetime(1, 1, 1)

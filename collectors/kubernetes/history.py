@@ -22,7 +22,7 @@ from collectors.kubernetes.parse import EndEvent, Snapshot
 from collectors.kubernetes.rows import Context, pod_rows
 from collectors.kubernetes.sharing import reserved_device
 from collectors.parsed import Parsed
-from warehouse.conform import MALFORMED, Reject
+from warehouse.landing.conform import MALFORMED, Reject
 
 DELETED = "Deleted"
 DUPLICATE = "duplicate"

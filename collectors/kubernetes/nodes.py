@@ -32,7 +32,7 @@ from collectors.kubernetes.schema import (
     WHOLE_GPUS,
 )
 from collectors.mig import card_slices, compute_slices
-from warehouse.conform import redact
+from warehouse.landing.conform import redact
 
 NVIDIA, GPU_COUNT = "nvidia.com/gpu", "nvidia.com/gpu.count"
 _CARD_GIGABYTES = re.compile(r"(\d+)GB", re.IGNORECASE)

@@ -19,7 +19,7 @@ import yaml
 from collectors.command import SourceFailedError
 from collectors.files import decode
 from collectors.kubernetes.fields import as_map, as_text
-from warehouse.conform import MALFORMED, Reject
+from warehouse.landing.conform import MALFORMED, Reject
 
 #: no object of a cluster is larger (etcd takes 1.5 MiB), and YAML needs a hundred times its text
 YAML_LIMIT = 16 << 20

@@ -15,7 +15,7 @@ from collectors.kubernetes.objects import Object, ObjectReader
 from collectors.kubernetes.owners import Owner, read_owner
 from collectors.kubernetes.pods import Pod, parse_pod
 from collectors.kubernetes.schema import CONTROLLERS, END_EVENTS
-from warehouse.conform import MALFORMED, Reject
+from warehouse.landing.conform import MALFORMED, Reject
 
 UNDATED = "no object in it tells a time; say when it was saved: --at 2026-11-01T00:00:00Z (once per file, in their order)"
 

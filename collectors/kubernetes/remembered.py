@@ -24,7 +24,7 @@ from collectors.command import SourceFailedError
 from collectors.kubernetes.history import History, SeenNode, SeenPod
 from warehouse.atomic import replaced
 from warehouse.home import Home
-from warehouse.outcomes import is_committed
+from warehouse.landing.outcomes import is_committed
 
 SOURCE = "kubernetes"
 KEPT = 2

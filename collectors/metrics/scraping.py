@@ -22,7 +22,7 @@ import click
 from collectors import command
 from collectors.command import SourceFailedError
 from collectors.metrics.rounds import Fetch, Round, names_of, rounds
-from warehouse.landing import CollectionOutcome, Landing, Window
+from warehouse.landing.landings import CollectionOutcome, Landing, Window
 
 #: a batch is landed when it reaches over this time, or holds this much text
 BATCH_TIME = timedelta(minutes=5)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 #: the parser's time grows with the square of a line's length
 LINE_LIMIT = 16_384

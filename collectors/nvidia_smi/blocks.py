@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from collectors.nvidia_smi.records import Found
 from collectors.times import AMBIGUOUS_LOCAL_TIME, AmbiguousTimeError
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 #: a document (XML, JSON, one `nvidia-smi -q`) larger than this is none
 DOCUMENT_LIMIT = 64 << 20

@@ -19,8 +19,8 @@ from collectors.nvidia_smi.records import Identity, OptionMissingError
 from collectors.nvidia_smi.rows import SOURCE
 from collectors.nvidia_smi.survey import Context
 from collectors.times import TIME_ZONE, time_in_name
-from warehouse.content import hash_files
-from warehouse.landing import CollectionOutcome, Landing, Piece
+from warehouse.landing.content import hash_files
+from warehouse.landing.landings import CollectionOutcome, Landing, Piece
 
 
 def collect(

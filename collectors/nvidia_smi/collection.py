@@ -14,8 +14,8 @@ from collectors.nvidia_smi.records import GpuReading, OptionMissingError, Proces
 from collectors.nvidia_smi.rows import Row, RowBuilder
 from collectors.nvidia_smi.survey import Context, Survey, placed, survey
 from collectors.parsed import to_frame
-from warehouse.conform import MALFORMED, Reject
-from warehouse.landing import Piece
+from warehouse.landing.conform import MALFORMED, Reject
+from warehouse.landing.landings import Piece
 
 #: rows in one frame: what memory holds of a file, whatever its size
 CHUNK_ROWS = 25_000

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from collectors.tables.delimited import UNREADABLE
 from collectors.tables.parse import read_blocks
-from warehouse.conform import MALFORMED, Reject
+from warehouse.landing.conform import MALFORMED, Reject
 
 #: a document of a hundred GPUs without a line break is shorter
 LINE_LIMIT = 8 << 20

@@ -22,7 +22,7 @@ from collectors.nvidia_smi.records import Found, GpuReading, Identity, Note, Opt
 from collectors.nvidia_smi.report_text import TextReportBlock, begins_text_report
 from collectors.nvidia_smi.report_xml import XmlBlock, begins_xml
 from collectors.nvidia_smi.schema import FAILURE, LOST, UNREACHABLE
-from warehouse.conform import Reject
+from warehouse.landing.conform import Reject
 
 _SHOWN = 80
 #: a message of the tool is shorter

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, time
 
 from collectors.command import SourceFailedError
-from warehouse.conform import Reject
+from warehouse.landing.conform import Reject
 
 NVIDIA_SMI, ROCM_SMI, AMD_SMI = "nvidia-smi", "rocm-smi", "amd-smi"
 

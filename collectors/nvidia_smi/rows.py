@@ -14,7 +14,7 @@ from collectors.nvidia_smi.fleet import Fleet, Instance
 from collectors.nvidia_smi.records import GpuReading, ProcessSighting
 from collectors.nvidia_smi.schema import INSTANCE_COLUMNS, READINGS, SAMPLE_COLUMNS
 from collectors.nvidia_smi.values import is_lost, read_reasons, read_text, read_value
-from warehouse.conform import Reject
+from warehouse.landing.conform import Reject
 
 SOURCE = "nvidia-smi"
 DUPLICATE = "duplicate"

@@ -13,7 +13,7 @@ from collectors.nvidia_smi.parse import Input, read_records
 from collectors.nvidia_smi.records import Found, GpuReading, Identity, Note, OptionMissingError, ProcessSighting
 from collectors.nvidia_smi.schema import READINGS
 from collectors.nvidia_smi.times import on_day
-from warehouse.conform import Reject
+from warehouse.landing.conform import Reject
 
 #: of a file with a single reading, and so without a distance between two
 DEFAULT_INTERVAL = timedelta(seconds=60)

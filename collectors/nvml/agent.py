@@ -23,7 +23,7 @@ from collectors.nvml.readers import Message, Readers
 from collectors.nvml.sample import Device, Fleet, Row
 from collectors.nvml.timeline import Timeline
 from warehouse.home import Home
-from warehouse.values import parse_instant
+from warehouse.landing.values import parse_instant
 
 #: answers that come within this time after the request are taken in one go
 GATHER_SECONDS = 0.02

@@ -82,7 +82,7 @@ def land_once(settings: Settings, rows: list[Row], readers: Readers, span: tuple
     """Land the rows of `read_once`; returns the outcome."""
     from collectors.nvml.land import complete
     from collectors.parsed import Parsed
-    from warehouse.landing import Window
+    from warehouse.landing.landings import Window
 
     parsed = Parsed()
     for table, row in rows:

@@ -21,11 +21,11 @@ import polars as pl
 from collectors.nvml.schema import SOURCE
 from collectors.nvml.spool import read
 from collectors.parsed import Row, to_frame
-from warehouse.conform import MALFORMED, Reject
 from warehouse.home import Home
-from warehouse.landing import CollectionOutcome, Landing, Window
-from warehouse.landing_shape import TABLES
-from warehouse.values import parse_instant
+from warehouse.landing.conform import MALFORMED, Reject
+from warehouse.landing.landings import CollectionOutcome, Landing, Window
+from warehouse.landing.shape import TABLES
+from warehouse.landing.values import parse_instant
 
 #: rows per frame: bounds the memory of a host that reads 56 MIG instances every second
 FRAME_ROWS = 20_000

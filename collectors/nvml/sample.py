@@ -11,7 +11,7 @@ from collectors.metrics.counters import Point, grown_within, increases
 from collectors.nvml.grid import instant, text_of
 from collectors.nvml.schema import ACTIVITY, COUNTERS_BY_COLUMN, READINGS
 from collectors.nvml.timeline import Stretch, Timeline
-from warehouse.values import pseudonym
+from warehouse.landing.values import pseudonym
 
 #: NVML's "GPU has fallen off the bus": of several XIDs in one interval it is the one that decides
 LOST_XID = 79

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from collectors.command import SourceFailedError
-from warehouse.conform import redact
+from warehouse.landing.conform import redact
 
 EPOCH = datetime(1970, 1, 1)
 _NO_API = "is that the address of Prometheus itself? A login page or Grafana's own pages are no API"

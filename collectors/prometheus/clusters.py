@@ -22,9 +22,9 @@ from collectors.prometheus.servers import Servers
 from collectors.prometheus.state_rows import StateRows
 from collectors.prometheus.states import States
 from collectors.prometheus.window import Span, cut
-from warehouse.landing import CollectionOutcome, Landing, Window
-from warehouse.landing_shape import TABLES
-from warehouse.outcomes import landed_tables
+from warehouse.landing.landings import CollectionOutcome, Landing, Window
+from warehouse.landing.outcomes import landed_tables
+from warehouse.landing.shape import TABLES
 
 SOURCE = "prometheus"
 DEFAULT_INTERVAL_MS = 60_000

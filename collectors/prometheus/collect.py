@@ -28,7 +28,7 @@ from collectors.prometheus.clusters import (
     read_since,
 )
 from collectors.prometheus.window import Span
-from warehouse.landing import CollectionOutcome, Landing
+from warehouse.landing.landings import CollectionOutcome, Landing
 
 TOKEN = "GPU_NET_PROMETHEUS_TOKEN"
 #: without --since, and with nothing landed yet

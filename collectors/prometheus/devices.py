@@ -13,7 +13,7 @@ from collectors.prometheus.answers import Series, to_instant, to_milliseconds
 from collectors.prometheus.intervals import look_ahead_ms, look_back_ms
 from collectors.prometheus.reading import TARGET_LABELS, Reader, any_of, selector
 from collectors.prometheus.window import Span
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 #: how far back the last reading of a device is looked for
 SEARCH = (timedelta(minutes=30), timedelta(hours=2), timedelta(hours=8), timedelta(hours=24))

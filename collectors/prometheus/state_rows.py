@@ -20,7 +20,7 @@ from collectors.prometheus.listings import Facts, Listings
 from collectors.prometheus.objects import is_ended, node_object, owners_above, pod_object
 from collectors.prometheus.states import Told
 from collectors.prometheus.window import Span
-from warehouse.conform import MALFORMED, Reject
+from warehouse.landing.conform import MALFORMED, Reject
 
 SOURCE_FILE = "prometheus"
 

@@ -18,10 +18,10 @@ from collectors.requests.records import read_records, unknown_format
 from collectors.requests.schema import FORMATS, Format
 from collectors.tables.delimited import TEXT_CHUNK_ROWS
 from collectors.times import TIME_ZONE
-from warehouse.conform import Reject
-from warehouse.content import hash_files
-from warehouse.landing import CollectionOutcome, Landing, Piece
-from warehouse.landing_shape import TABLES
+from warehouse.landing.conform import Reject
+from warehouse.landing.content import hash_files
+from warehouse.landing.landings import CollectionOutcome, Landing, Piece
+from warehouse.landing.shape import TABLES
 
 SOURCE = "requests"
 TABLE = "inference_requests"

@@ -16,7 +16,7 @@ from collectors.requests.records import Record, is_told
 from collectors.requests.schema import APPLICATION_TAGS, FORMATS, NO_INFERENCE, Format
 from collectors.requests.values import find, to_count, to_instant, to_number, to_relative, to_status, to_text
 from collectors.times import AMBIGUOUS_LOCAL_TIME, AmbiguousTimeError
-from warehouse.conform import MALFORMED, Reject
+from warehouse.landing.conform import MALFORMED, Reject
 
 UNKNOWN_MODEL = "unknown"
 #: a value of these that is no name is left out, and its request lands all the same

@@ -18,8 +18,8 @@ from collectors.requests.schema import FORMATS, Format
 from collectors.requests.values import find
 from collectors.tables.delimited import LINE_LIMIT, UNREADABLE, read_csv
 from collectors.tables.parse import read_blocks, split_lines
-from warehouse.conform import MALFORMED, Reject
-from warehouse.landing_shape import Column, Table
+from warehouse.landing.conform import MALFORMED, Reject
+from warehouse.landing.shape import Column, Table
 
 #: lists of records in an answer of an API
 LISTS = ("data", "logs", "spend_logs", "results", "requests")

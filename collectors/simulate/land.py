@@ -15,7 +15,7 @@ from collectors.simulate.plan import Plan
 from collectors.simulate.samples import sample_frames
 from collectors.simulate.usage import usage_frames
 from collectors.simulate.world import VERSION, Parameters
-from warehouse.landing import CollectionOutcome, Frames, Landing, Window
+from warehouse.landing.landings import CollectionOutcome, Frames, Landing, Window
 
 SOURCE = "simulate"
 ROWS = 100_000

@@ -22,8 +22,8 @@ from collectors.slurm.records import Reading, SourceFailedError
 from collectors.slurm.runs import WITHOUT_RULES
 from collectors.slurm.slices import MigRules, parse_rules
 from collectors.times import TIME_ZONE
-from warehouse.conform import MALFORMED, Reject
-from warehouse.landing import CollectionOutcome, Landing, Window
+from warehouse.landing.conform import MALFORMED, Reject
+from warehouse.landing.landings import CollectionOutcome, Landing, Window
 
 #: without --since: a daily collection that comes late still meets the one before
 DEFAULT_LOOKBACK = timedelta(days=1)

@@ -17,7 +17,7 @@ from collectors.slurm.json_values import as_text, dig, first_text, release, text
 from collectors.slurm.nodelist import expand, expand_in_order
 from collectors.slurm.records import Record, Records
 from collectors.slurm.scontrol import Block, blocks, pairs, said
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 #: the job's name may hold anything, also what looks like a field; these two come behind it in every version
 _NAME = re.compile(r"\AJobId=(\S+)(.*?)\s+JobName=(.*?)\s+(?=UserId=\S+\s+GroupId=)", re.DOTALL)

@@ -16,7 +16,7 @@ from itertools import islice
 
 from collectors.slurm.fields import COMMA_LISTS, DEFAULT_FIELDS, FREE_TEXT, USED, WANTED_FIELDS, has_shape, is_header, spell
 from collectors.slurm.records import Reading, Record, Records, SourceFailedError
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 AMBIGUOUS_FIELDS = "ambiguous_fields"
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from collectors.command import SourceFailedError
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 Documents = list[tuple[int, Any]]
 

@@ -12,7 +12,7 @@ from collectors.parsed import Parsed
 from collectors.slurm.states import node_state, unknown_flags
 from collectors.slurm.times import parse_time
 from collectors.times import AMBIGUOUS_LOCAL_TIME, AmbiguousTimeError
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 FIELDS = ("Cluster", "NodeName", "TimeStart", "TimeEnd", "State", "Reason")
 

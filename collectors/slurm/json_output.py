@@ -12,7 +12,7 @@ from typing import Any
 
 from collectors.slurm.json_values import as_text, dig, first_text, release
 from collectors.slurm.records import Record, Records, SourceFailedError
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 
 def read_json(document: Mapping[str, Any], file: str) -> Records:

@@ -11,7 +11,7 @@ from collectors.slurm.json_values import as_text, dig, texts
 from collectors.slurm.nodelist import expand
 from collectors.slurm.nodes import Node, gpu_count_of
 from collectors.slurm.times import parse_time
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 Nodes = tuple[list[Node], list[Reject]]
 

@@ -18,7 +18,7 @@ from collectors.slurm.scontrol import blocks, pairs, said
 from collectors.slurm.shares import per_gpu
 from collectors.slurm.states import node_state, unknown_flags
 from collectors.slurm.times import parse_time
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 UNKNOWN_STATES = "states of nodes with words that are not known: {}"
 STATELESS = "{} nodes have a reason but no state: give the states with them (sinfo -N -l, or sinfo -R -l)"

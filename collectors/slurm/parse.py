@@ -34,7 +34,7 @@ from collectors.slurm.records import Reading, Records, SourceFailedError
 from collectors.slurm.runs import notes, to_attempts
 from collectors.slurm.times import parse_time
 from collectors.times import time_in_name
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 UNDATED = (
     "nothing in the file tells when it was taken; name the time: --at 2026-11-01T00:00:00Z, "

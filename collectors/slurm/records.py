@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from collectors.command import SourceFailedError
 from collectors.slurm.slices import MigRules
-from warehouse.conform import Reject
+from warehouse.landing.conform import Reject
 
 __all__ = ["Reading", "Record", "Records", "SourceFailedError"]
 

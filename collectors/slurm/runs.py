@@ -21,7 +21,7 @@ from collectors.slurm.slices import Kind, MigRules, kinds_of, only_model, only_p
 from collectors.slurm.times import NOTHING, is_local, parse_duration, parse_time
 from collectors.slurm.tres import Gpus, parse_count
 from collectors.times import AMBIGUOUS_LOCAL_TIME, AmbiguousTimeError
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 #: nothing has started
 WAITING_STATES = frozenset({"PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"})

@@ -19,7 +19,7 @@ from collectors.slurm.nodes import Node, gpu_count_of
 from collectors.slurm.states import is_state
 from collectors.slurm.times import parse_time
 from collectors.times import to_utc
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 #: sinfo's headers → what we read; all else is left alone (src/sinfo/print.c)
 COLUMNS: Mapping[str, str] = {

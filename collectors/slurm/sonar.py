@@ -14,7 +14,7 @@ from typing import Any
 
 from collectors.slurm.json_values import as_text, dig
 from collectors.slurm.records import Record, Records
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 #: the JSON form's names → sacct's
 _NAMES = {

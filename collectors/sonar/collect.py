@@ -15,8 +15,8 @@ from collectors.files import read_file
 from collectors.sonar.parse import Contents, parse_sonar
 from collectors.sonar.rows import SOURCE, to_rows
 from collectors.sonar.snapshots import by_node
-from warehouse.conform import MALFORMED, Reject
-from warehouse.landing import CollectionOutcome, Landing
+from warehouse.landing.conform import MALFORMED, Reject
+from warehouse.landing.landings import CollectionOutcome, Landing
 
 NO_SNAPSHOTS = "a configuration tells no time: give it with the snapshots of its nodes"
 

@@ -23,7 +23,7 @@ from collectors.slurm.json_values import dig
 from collectors.sonar import machines, sample_json, text
 from collectors.sonar.machines import Machine
 from collectors.sonar.snapshots import Snapshot
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 UNKNOWN = (
     "{}: neither samples, sysinfo nor a cluster's configuration of sonar; save what `sonar ps` or `sonar sysinfo` prints "

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from collectors.sonar.schema import GPUINFO, KIBIBYTE, Field
 from collectors.sonar.snapshots import Card, Process, Snapshot, Use
-from warehouse.conform import MALFORMED, Reject, redact
+from warehouse.landing.conform import MALFORMED, Reject, redact
 
 #: cells without names stand in this order; the last four are left out where the version knows no GPUs
 UNTAGGED = ("time", "host", "cores", "user", "job", "cmd", "cpu%", "cpukib", "gpus", "gpu%", "gpumem%", "gpukib")

@@ -10,9 +10,9 @@ import polars as pl
 
 from collectors import command
 from collectors.tables.parse import read_pieces
-from warehouse.content import hash_files
-from warehouse.landing import CollectionOutcome, Landing, Piece
-from warehouse.landing_shape import TABLES
+from warehouse.landing.content import hash_files
+from warehouse.landing.landings import CollectionOutcome, Landing, Piece
+from warehouse.landing.shape import TABLES
 
 
 def collect(table_name: str, files: tuple[Path, ...], cluster: str | None, landing: Landing) -> CollectionOutcome:

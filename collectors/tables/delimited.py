@@ -14,8 +14,8 @@ from pathlib import Path
 import polars as pl
 
 from collectors.command import SourceFailedError
-from warehouse.conform import MALFORMED, Reject, redact
-from warehouse.landing_shape import Table
+from warehouse.landing.conform import MALFORMED, Reject, redact
+from warehouse.landing.shape import Table
 
 #: rows per frame where Python reads them row by row
 TEXT_CHUNK_ROWS = 50_000

@@ -22,8 +22,8 @@ from collectors.tables.delimited import (
     refuse_endless_lines,
     require_columns,
 )
-from warehouse.conform import MALFORMED, Reject, redact
-from warehouse.landing_shape import Table
+from warehouse.landing.conform import MALFORMED, Reject, redact
+from warehouse.landing.shape import Table
 
 #: rows per frame of a Parquet file: bounds memory whatever the file's size
 CHUNK_ROWS = 500_000

@@ -32,8 +32,8 @@ from aiosmtpd.controller import Controller
 from tests.conftest import PROJECT_ROOT, clean_environment
 from tests.e2e.published import contents, differing_rows
 from warehouse.home import Home
-from warehouse.outcomes import current_files, landed_tables
-from warehouse.publications import current_version, versions
+from warehouse.landing.outcomes import current_files, landed_tables
+from warehouse.publication.publications import current_version, versions
 
 CLUSTER = "one_training_hour_with_every_common_state"
 WORLD = PROJECT_ROOT / "tests" / "scenarios" / CLUSTER / "raw"
@@ -48,7 +48,9 @@ FIRST_PART = 0.3
 EXPIRE = """
 import sys
 from datetime import timedelta
-from warehouse import maintenance, publications, retention
+from warehouse import maintenance
+from warehouse.publication import publications
+from warehouse.landing import retention
 from warehouse.database import locked
 from warehouse.home import Home
 home = Home.from_environment().create()

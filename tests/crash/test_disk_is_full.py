@@ -17,8 +17,8 @@ from tests.conftest import PROJECT_ROOT, run_module
 from tests.unit.expectations.fake_build import allow, make_build
 from warehouse.__main__ import main as warehouse
 from warehouse.home import Home
-from warehouse.outcomes import current_files, landed_tables
-from warehouse.publications import versions
+from warehouse.landing.outcomes import current_files, landed_tables
+from warehouse.publication.publications import versions
 
 MIB = 1 << 20
 #: the build takes a minute or two: `make chaos`

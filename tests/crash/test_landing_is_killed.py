@@ -16,12 +16,12 @@ import polars as pl
 import pytest
 
 from tests.conftest import PROJECT_ROOT, clean_environment
-from tests.unit.warehouse.test_landing import samples
-from warehouse import leftovers
-from warehouse.compaction import compact
+from tests.unit.warehouse.landing.test_landings import samples
 from warehouse.home import Home
-from warehouse.landing import Landing
-from warehouse.outcomes import current_files, landed_tables
+from warehouse.landing import leftovers
+from warehouse.landing.compaction import compact
+from warehouse.landing.landings import Landing
+from warehouse.landing.outcomes import current_files, landed_tables
 
 KILLS = int(os.environ.get("GPU_NET_KILLS", "20"))
 
@@ -30,9 +30,9 @@ LAND = """
 import sys
 from pathlib import Path
 import polars as pl
-from warehouse import landing_writer
+from warehouse.landing import writer as landing_writer
 from warehouse.home import Home
-from warehouse.landing import Landing
+from warehouse.landing.landings import Landing
 landing_writer.FILE_ROWS = 50
 rows = pl.read_parquet(sys.argv[1])
 print("ready", flush=True)
@@ -44,7 +44,7 @@ Landing(Home.from_environment()).land("test", {"gpu_samples": pieces}, content="
 COMPACT = """
 import sys
 from datetime import timedelta
-from warehouse.compaction import compact, compact_outcomes
+from warehouse.landing.compaction import compact, compact_outcomes
 from warehouse.home import Home
 home = Home.from_environment()
 print("ready", flush=True)

@@ -16,7 +16,7 @@ import duckdb
 from tests.conftest import PROJECT_ROOT, clean_environment
 from tests.unit.expectations.fake_build import allow, make_build
 from warehouse.home import Home
-from warehouse.publications import current_version, versions
+from warehouse.publication.publications import current_version, versions
 
 #: more of them in a long run: GPU_NET_CRASHES=300
 CRASHES = int(os.environ.get("GPU_NET_CRASHES", "15"))

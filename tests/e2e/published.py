@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse.published_tables import PREFIXES, TABLES
+from warehouse.publication.tables import PREFIXES, TABLES
 
 #: when something was landed, built or published, and by which file, is not what the tables are about
 NOT_CONTENT = re.compile(r"landed_at|built_at|build_id|published_at|publication_id|collection_run_id|started_by|line_id$")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import PROJECT_ROOT, run_module
 from warehouse.home import Home
-from warehouse.retention import expire
+from warehouse.landing.retention import expire
 
 pytestmark = pytest.mark.integration
 

@@ -18,8 +18,8 @@ from tests.conftest import OWN_VARIABLES
 from warehouse import control
 from warehouse.build import EVERYTHING, run_dbt
 from warehouse.home import Home
-from warehouse.landing import Landing
-from warehouse.outcomes import landed_tables
+from warehouse.landing.landings import Landing
+from warehouse.landing.outcomes import landed_tables
 
 pytestmark = pytest.mark.integration
 

@@ -26,7 +26,7 @@ from tests.e2e.drawn import tables as drawn_tables
 from tests.e2e.published import contents, differing_rows, lines, tables
 from tests.reference.fleet import Fleet, make_fleet
 from tests.scenarios.worlds import Scenario, scenarios
-from warehouse.landing_shape import TABLES
+from warehouse.landing.shape import TABLES
 
 pytestmark = pytest.mark.integration
 
@@ -290,7 +290,7 @@ def _succeed(home: Path, *arguments: str) -> str:
 def _land(home: Path, files: list[Path]) -> None:
     from collectors.tables.collect import collect
     from warehouse.home import Home
-    from warehouse.landing import Landing
+    from warehouse.landing.landings import Landing
 
     with pytest.MonkeyPatch.context() as patch:
         for name in OWN_VARIABLES:

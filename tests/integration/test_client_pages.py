@@ -12,8 +12,8 @@ import pytest
 from tests.conftest import PROJECT_ROOT
 from tests.integration.clients.campaign import CLIENTS, clean
 from tests.unit.expectations.fake_build import allow, make_build
-from warehouse import publish
 from warehouse.home import Home
+from warehouse.publication import publish
 
 pytestmark = pytest.mark.integration
 

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 
 from tests.integration.postgres_server import PASSWORD, PROGRAMS, REASON, postgres_server
 from tests.unit.expectations.fake_build import allow, make_build
-from warehouse import publish
 from warehouse.home import Home
 from warehouse.postgres.command import export_postgres_command
+from warehouse.publication import publish
 from warehouse.sql import compose
 
 postgresql = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="adbc-driver-postgresql is not installed")

@@ -14,9 +14,9 @@ from tests.project.test_dbt_project import MODELS, models
 PROJECT = MODELS.parents[1]
 #: exposure → the files whose SQL it stands for
 CODE: Mapping[str, tuple[str, ...]] = {
-    "digest": ("warehouse/digest/*.py", "warehouse/relations.py"),
+    "digest": ("warehouse/digest/*.py", "warehouse/publication/relations.py"),
     "first_screen": ("warehouse/first_screen.py",),
-    "report": ("warehouse/report/*.py", "warehouse/digest/*.py", "warehouse/relations.py"),
+    "report": ("warehouse/report/*.py", "warehouse/digest/*.py", "warehouse/publication/relations.py"),
     "dashboard": ("dbt_project/dashboards/superset/datasets/*/*.yaml",),
     "questions": ("warehouse/questions/sql/*.sql",),
 }

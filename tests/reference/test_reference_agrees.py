@@ -59,7 +59,7 @@ def land_fleets(fleets: list[Fleet], folder: Path) -> None:
     """Land the fleets' first rows, then the late ones; a file holds a table of one fleet."""
     from collectors.tables.collect import collect
     from warehouse.home import Home
-    from warehouse.landing import Landing
+    from warehouse.landing.landings import Landing
 
     landing = Landing(Home.from_environment())
     for batch in ("first", "late"):

@@ -8,8 +8,8 @@ import duckdb
 
 from tests.scenarios.worlds import read_rows, scenarios
 from warehouse.home import Home
-from warehouse.landing import Window
-from warehouse.landing_shape import TABLES
+from warehouse.landing.landings import Window
+from warehouse.landing.shape import TABLES
 from warehouse.what_if import what_if
 
 

@@ -80,7 +80,7 @@ def land(chosen: Iterable[Scenario]) -> None:
     """Land every raw file through the function behind `python -m collectors import`; a quarantined row is a mistake."""
     from collectors.tables.collect import collect
     from warehouse.home import Home
-    from warehouse.landing import Landing
+    from warehouse.landing.landings import Landing
 
     landing = Landing(Home.from_environment())
     for scenario in chosen:

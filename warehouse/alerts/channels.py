@@ -20,7 +20,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, Ne
 from urllib3.util import Url, parse_url
 
 from warehouse.digest.words import clean
-from warehouse.values import redact
+from warehouse.landing.values import redact
 
 SLACK, TEAMS, WEBHOOK = "slack", "teams", "webhook"
 NAMES = (SLACK, TEAMS, WEBHOOK)

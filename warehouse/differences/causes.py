@@ -29,7 +29,7 @@ from warehouse.differences.records import (
 )
 from warehouse.differences.sides import Side
 from warehouse.first_screen import NO_CLUSTER
-from warehouse.landing_shape import TABLES
+from warehouse.landing.shape import TABLES
 from warehouse.sql import Sql, compose, identifier, joined, literal, literals
 
 RUNS, BILLS, LEDGER, WORKLOADS = "fct_collection_runs", "fct_billing_lines", "fct_gpu_ledger_hourly", "dim_workloads"

@@ -34,7 +34,7 @@ from warehouse.differences.records import (
 )
 from warehouse.differences.sides import Side, changed_days, opened
 from warehouse.first_screen import NO_CLUSTER
-from warehouse.published_tables import DAY_COLUMNS, PublishedTable
+from warehouse.publication.tables import DAY_COLUMNS, PublishedTable
 from warehouse.sql import Sql, compose, identifier, joined, literal
 
 #: a smaller change is the rounding of doubles (hours, ratios) or of the last cut (money)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse import publications
 from warehouse.differences.records import VersionRecord
 from warehouse.home import Home
-from warehouse.publications import Contents, Manifest, Version
-from warehouse.published_tables import NO_DAY, WHOLE, PublishedTable, contents_of, published_tables
-from warehouse.rollback import withdrawn_versions
+from warehouse.publication import publications
+from warehouse.publication.publications import Contents, Manifest, Version
+from warehouse.publication.rollback import withdrawn_versions
+from warehouse.publication.tables import NO_DAY, WHOLE, PublishedTable, contents_of, published_tables
 from warehouse.sql import Sql, compose, identifier, literal
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from warehouse.digest.server import MailServer
 from warehouse.digest.words import clean
-from warehouse.values import redact
+from warehouse.landing.values import redact
 
 #: that many connections in a row that break are the server's trouble, not the mails'
 MOST_BREAKS = 2

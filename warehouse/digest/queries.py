@@ -28,7 +28,7 @@ from warehouse.digest.figures import (
 )
 from warehouse.digest.words import NOBODY, clean
 from warehouse.first_screen import Amount
-from warehouse.relations import ECONOMICS, LEDGER, WATERFALL
+from warehouse.publication.relations import ECONOMICS, LEDGER, WATERFALL
 from warehouse.sql import compose
 
 #: a change of less than this share of the day's hours, and of its money, is none that anyone would read about

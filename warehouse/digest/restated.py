@@ -15,12 +15,12 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse import publications
 from warehouse.differences import Differences, Move, NoVersionError, compare, find_file
 from warehouse.differences.records import FLEET, NEW_DAYS, SHAPE, TEAM, WORKLOAD, largest_first
 from warehouse.digest import records
 from warehouse.digest.editions import Edition
 from warehouse.home import Home
+from warehouse.publication import publications
 
 logger = logging.getLogger(__name__)
 

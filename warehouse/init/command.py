@@ -20,7 +20,7 @@ from warehouse.init.drafts import MOST_RULES, cards_of, draft_rate_cards, draft_
 from warehouse.init.files import ConfigError, ConfigFile, Draft, add_drafts, new_text, read_config_file
 from warehouse.init.land import path_of, read_said
 from warehouse.init.seen import Seen, landed_cards, look
-from warehouse.landing_shape import TABLES
+from warehouse.landing.shape import TABLES
 
 RATE_CARDS = """\
 What a GPU costs per hour where no bill tells it. Each build reads this file; a line counts from the next build on.

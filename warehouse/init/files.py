@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse.atomic import replaced
-from warehouse.conform import MALFORMED, Reject
+from warehouse.landing.conform import MALFORMED, Reject
 
 #: a file of rules for ten thousand workloads has some 2 MB
 SIZE_LIMIT = 16 * 2**20

@@ -18,12 +18,12 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from warehouse.conform import MALFORMED, Conformed, Reject, conform
 from warehouse.home import Home
 from warehouse.init.files import ConfigError, ConfigFile, ConfigRow, read_config_file
-from warehouse.landing import CollectionOutcome, Landing, LandingError
-from warehouse.landing_shape import TABLES, Table
-from warehouse.outcomes import current_files, landed_tables
+from warehouse.landing.conform import MALFORMED, Conformed, Reject, conform
+from warehouse.landing.landings import CollectionOutcome, Landing, LandingError
+from warehouse.landing.outcomes import current_files, landed_tables
+from warehouse.landing.shape import TABLES, Table
 
 SOURCE = "config"
 #: `exchange_rates.csv` is written by hand alone: without it no two currencies are added

@@ -16,8 +16,8 @@ from typing import Any
 import duckdb
 
 from warehouse.home import Home
-from warehouse.landing_shape import LINEAGE, TABLES
-from warehouse.outcomes import current_files, landed_tables
+from warehouse.landing.outcomes import current_files, landed_tables
+from warehouse.landing.shape import LINEAGE, TABLES
 from warehouse.sql import compose, identifier, joined, literal, literals, type_name
 
 #: what the build calls a GPU of which nobody told the model

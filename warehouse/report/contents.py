@@ -15,7 +15,7 @@ import duckdb
 from warehouse.digest import words
 from warehouse.digest.figures import BEFORE_HELD, COMMITMENT, OUT_OF_SERVICE, PRODUCTIVE, UNOBSERVED, waterfall_order
 from warehouse.first_screen import COVERAGE_FLOOR
-from warehouse.relations import ECONOMICS, WATERFALL
+from warehouse.publication.relations import ECONOMICS, WATERFALL
 from warehouse.report.columns import MICRO, TENTHOUSANDTH, Lists, Members, clean, to_columns, to_whole
 from warehouse.report.holders import read_holders
 from warehouse.report.idle_map import read_map

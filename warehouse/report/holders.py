@@ -14,7 +14,7 @@ import duckdb
 
 from warehouse.digest import words
 from warehouse.digest.figures import COMMITMENT
-from warehouse.relations import LEDGER, WATERFALL
+from warehouse.publication.relations import LEDGER, WATERFALL
 from warehouse.report.columns import TENTHOUSANDTH, Lists, Members, clean, to_columns, to_whole
 from warehouse.report.sizes import MOST_HOLDER_CELLS, PERIODS, choose_largest, cut_into_buckets
 from warehouse.sql import compose

@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 
 from warehouse.database import connect
-from warehouse.publications import REPORT
+from warehouse.publication.publications import REPORT
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,8 @@ from typing import Any
 from tests.conftest import PROJECT_ROOT
 from tests.integration.clients.reading import QUERIES
 from tests.unit.expectations.fake_build import allow, make_build
-from warehouse import publish
 from warehouse.home import Home
+from warehouse.publication import publish
 from warehouse.superset import command as superset
 
 FOLDER = PROJECT_ROOT / ".bi" / "clients"

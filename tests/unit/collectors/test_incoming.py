@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from collectors.__main__ import main
 from collectors.incoming import deliveries
 from warehouse.home import Home
-from warehouse.outcomes import landed_tables
+from warehouse.landing.outcomes import landed_tables
 
 NODES = "cluster,node,seen_at\nc1,n1,2026-11-02T00:00:00Z\n"
 WITHOUT_CLUSTER = "node,seen_at\nn1,2026-11-02T00:00:00Z\n"
@@ -88,12 +88,19 @@ def test_scrapes_of_a_cluster_are_read_in_one_call(incoming: Path) -> None:
     assert len(delivery.files) == 2
 
 
-def test_a_folder_of_an_unknown_name_is_a_usage_error_that_lists_the_known_ones(incoming: Path) -> None:
-    drop(incoming / "nodez" / "today.csv", NODES)
+def test_a_folder_of_an_unknown_name_is_named_with_the_known_ones_and_holds_up_nothing(incoming: Path) -> None:
+    stray = [drop(incoming / "nodez" / "today.csv", NODES), drop(incoming / "loose.csv", NODES)]
+    drop(incoming / "nodes" / "today.csv", NODES)
+    drop(incoming / ".DS_Store", "")
     result = run()
-    assert result.exit_code == 2
-    assert "nodez" in result.output
+    assert result.exit_code == 1
+    assert f"{incoming / 'nodez'}: no landing table and no source of that name; move it into" in result.output
+    assert f"{incoming / 'loose.csv'}: in no folder" in result.output
     assert "node_samples" in result.output
+    assert ".DS_Store" not in result.output
+    assert landed() == {"nodes": 1}
+    assert all(path.exists() for path in stray)
+    assert run("billing").exit_code == 0, "each kind fails for what is its own"
 
 
 def test_a_folder_below_the_cluster_names_the_node_of_what_nvidia_smi_printed(incoming: Path) -> None:

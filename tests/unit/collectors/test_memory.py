@@ -16,10 +16,10 @@ import pytest
 from collectors import memory as memory_module
 from collectors.command import SourceFailedError
 from collectors.memory import FORGOTTEN_AFTER, KEPT, Memory, Remembered, remembering, remembering_each
-from warehouse import landing as landing_module
 from warehouse.home import Home
-from warehouse.landing import Landing
-from warehouse.outcomes import landed_tables
+from warehouse.landing import landings as landing_module
+from warehouse.landing.landings import Landing
+from warehouse.landing.outcomes import landed_tables
 
 NOON = datetime(2026, 11, 1, 12)
 MINUTE = timedelta(minutes=1)

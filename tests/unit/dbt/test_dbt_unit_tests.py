@@ -20,7 +20,7 @@ import pytest
 from warehouse import control
 from warehouse.build import DBT_PROJECT, dbt_environment
 from warehouse.home import Home
-from warehouse.landing import Window
+from warehouse.landing.landings import Window
 
 
 @dataclass(frozen=True)

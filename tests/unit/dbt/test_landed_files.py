@@ -14,8 +14,8 @@ import pytest
 from tests.unit.dbt.harness import Harness
 from warehouse import control
 from warehouse.home import Home
-from warehouse.landing import Landing, Window
-from warehouse.outcomes import current_files, landed_tables
+from warehouse.landing.landings import Landing, Window
+from warehouse.landing.outcomes import current_files, landed_tables
 
 
 @pytest.fixture

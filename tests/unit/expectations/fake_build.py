@@ -8,9 +8,9 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse import publish
 from warehouse.database import connect
 from warehouse.home import Home
+from warehouse.publication import publish
 from warehouse.verdict import HOLD, PUBLISH, Check, Verdict, database_state, write_verdict
 
 FIRST_BUILD_AT = datetime(2025, 3, 4, 6)

@@ -14,14 +14,15 @@ from click.testing import CliRunner
 from collectors.__main__ import main as collect
 from expectations.__main__ import main as gate
 from tests.unit.expectations.fake_build import allow, make_build
-from warehouse import landing, publish
 from warehouse.__main__ import main as warehouse
 from warehouse.control import not_consumed, open_build_database, write_inputs
 from warehouse.database import connect, locked
 from warehouse.home import Home
-from warehouse.landing import Window
-from warehouse.outcomes import current_files, landed_tables
-from warehouse.publications import current_version, versions
+from warehouse.landing import landings as landing
+from warehouse.landing.landings import Window
+from warehouse.landing.outcomes import current_files, landed_tables
+from warehouse.publication import publish
+from warehouse.publication.publications import current_version, versions
 from warehouse.verdict import last_build
 
 

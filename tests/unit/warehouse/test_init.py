@@ -16,8 +16,8 @@ from warehouse.init.drafts import MOST_RULES, name_pattern
 from warehouse.init.files import SIZE_LIMIT, ConfigError, read_config_file
 from warehouse.init.land import config_messages, land_config, path_of, read_said
 from warehouse.init.seen import SeenWorkload
-from warehouse.landing import Landing
-from warehouse.landing_shape import TABLES
+from warehouse.landing.landings import Landing
+from warehouse.landing.shape import TABLES
 
 NOON = datetime(2026, 11, 2, 12)
 HOUR = timedelta(hours=1)

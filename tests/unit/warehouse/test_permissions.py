@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.unit.expectations.fake_build import allow, make_build
-from warehouse import publications
 from warehouse.__main__ import main
 from warehouse.home import Home
-from warehouse.landing import Landing
-from warehouse.publish import publish
+from warehouse.landing.landings import Landing
+from warehouse.publication import publications
+from warehouse.publication.publish import publish
 
 CHANGE = "update mart_ghost_capacity_daily set team = 'changed' where usage_date = '2025-03-02'"
 

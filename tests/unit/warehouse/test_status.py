@@ -12,10 +12,11 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from warehouse import control, publications
+from warehouse import control
 from warehouse.home import Home
-from warehouse.landing import Landing
-from warehouse.outcomes import landed_tables
+from warehouse.landing.landings import Landing
+from warehouse.landing.outcomes import landed_tables
+from warehouse.publication import publications
 from warehouse.status import read_sources, status_command
 from warehouse.verdict import HOLD, PUBLISH, Check, Verdict, database_state, write_verdict
 
@@ -96,7 +97,9 @@ def publish(
         },
     }  # fmt: skip
     with publications.new_version(place.published) as folder:
-        (folder / publications.MANIFEST).write_text("{}")
+        publications.Manifest("v000001", build_id, NOW.isoformat(), through.isoformat(), duckdb.__version__, 0, {}, {}).write(
+            folder
+        )
         with duckdb.connect(str(folder / publications.DATABASE)) as connection:
             for name, row in tables.items():
                 connection.register("row", pl.DataFrame([row]).to_arrow())
@@ -178,6 +181,18 @@ def test_a_build_that_may_be_published_and_is_not_leads_to_publish(place: Home) 
     assert advice()[0] == ("the last build may be published and is not", "python -m warehouse publish")
     publish(place, build_id="b0")
     assert advice()[0] == ("readers still see an older build", "python -m warehouse publish")
+
+
+def test_a_build_that_changed_no_row_is_what_readers_see(place: Home) -> None:
+    everything(place, build_id="b0")
+    assert advice()[0][0] == "readers still see an older build"
+    shown = publications.current_version(place.published)
+    assert shown is not None
+    publications.note_same(shown, "b1")
+    assert advice() == []
+    assert [step["remedy"] for step in look()["steps"]] == ["", "", ""]
+    publish(place, build_id="b0")
+    assert advice()[0][0] == "readers still see an older build", "the note is about the version it was written for"
 
 
 def test_old_data_lead_to_collecting_again(place: Home) -> None:

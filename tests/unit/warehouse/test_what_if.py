@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from warehouse.home import Home
-from warehouse.landing import Window
+from warehouse.landing.landings import Window
 from warehouse.what_if import WhatIf, WhatIfError, what_if, what_if_command
 
 EVER = Window(None, None)

@@ -16,7 +16,7 @@ from collectors.__main__ import main
 from collectors.command import FAILED, LANDED, QUARANTINED, WRONG_USAGE
 from tests.unit.collectors.bad_input.inputs import Input
 from warehouse.home import Home
-from warehouse.outcomes import landed_tables
+from warehouse.landing.outcomes import landed_tables
 
 #: a RAM disk where there is one: an example writes and syncs a dozen small files
 FAST_FOLDER = next((str(path) for path in [Path("/dev/shm")] if path.is_dir()), None)

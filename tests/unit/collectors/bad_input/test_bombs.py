@@ -18,7 +18,7 @@ from collectors.command import SourceFailedError
 from collectors.files import unpack
 from tests.conftest import PROJECT_ROOT, clean_environment
 from warehouse.home import Home
-from warehouse.outcomes import landed_tables
+from warehouse.landing.outcomes import landed_tables
 
 #: Polars and its threads take some 250 MB before a byte is read
 PEAK_BYTES = 900 << 20

@@ -14,8 +14,8 @@ import polars as pl
 
 from collectors.billing.formats import NOTHING, Wish
 from collectors.billing.parse import Bill, parse_csv
-from warehouse.conform import conform
-from warehouse.landing_shape import TABLES
+from warehouse.landing.conform import conform
+from warehouse.landing.shape import TABLES
 
 LINE: Mapping[str, str] = {
     "BilledCost": "1.5",

@@ -17,8 +17,8 @@ from collectors.billing.collect import billing
 from collectors.command import SourceFailedError
 from tests.unit.collectors.billing import test_azure, test_cur, test_gcp, test_oci
 from tests.unit.collectors.billing.bills import LINE, bill, read, save, table
-from warehouse.conform import conform
-from warehouse.landing_shape import TABLES
+from warehouse.landing.conform import conform
+from warehouse.landing.shape import TABLES
 
 #: a good bill of every format: what the tests here damage
 BILLS = {

@@ -21,7 +21,7 @@ from collectors.dcgm import collect as collect_module
 from collectors.dcgm.collect import dcgm
 from collectors.metrics import scraping
 from tests.unit.collectors.dcgm.scrapes import ENERGY, GRAPHICS, SLICE, SM, UTIL, WHOLE, scrape
-from warehouse import landing as landing_module
+from warehouse.landing import landings as landing_module
 
 NOON = datetime(2026, 11, 1, 12)
 MINUTE = timedelta(minutes=1)

@@ -15,8 +15,8 @@ from collectors.dcgm.rows import to_rows
 from collectors.metrics.counters import grown_within, increases
 from collectors.mig import card_slices, compute_slices
 from tests.unit.collectors.dcgm.scrapes import ENERGY, GRAPHICS, SLICE, SM, UTIL, WHOLE, scrape
-from warehouse.conform import conform
-from warehouse.landing_shape import TABLES
+from warehouse.landing.conform import conform
+from warehouse.landing.shape import TABLES
 
 NOON = datetime(2026, 11, 1, 12)
 MINUTE = timedelta(minutes=1)

@@ -17,7 +17,7 @@ from collectors.inference.collect import Reach, Source, collect, inference
 from collectors.inference.rows import Given
 from tests.unit.collectors.inference.servers import MINUTE, NOON, rows, told, vllm
 from warehouse.home import Home
-from warehouse.landing import CollectionOutcome, Landing
+from warehouse.landing.landings import CollectionOutcome, Landing
 
 Run = Callable[..., tuple[int, str]]
 
@@ -133,7 +133,7 @@ def test_live_a_reading_that_comes_back_was_a_glitch(home: Path) -> None:
 def test_a_call_that_was_killed_before_its_landing_is_as_if_it_had_not_been(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _live(home, (0, 1000), (1, 1200))
     with monkeypatch.context() as patch:
-        patch.setattr("warehouse.landing.write_outcome", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("warehouse.landing.landings.write_outcome", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             _live(home, (2, 1300))
     _live(home, (3, 1500))

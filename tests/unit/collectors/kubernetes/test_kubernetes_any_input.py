@@ -17,8 +17,8 @@ from collectors.kubernetes.parse import read_snapshot
 from collectors.kubernetes.rows import gather
 from tests.unit.collectors.kubernetes.made import GPU, a_list, container, ended, node, pod
 from tests.unit.collectors.kubernetes.test_kubernetes_devices import CARD, INSTANCE, a_slice, claim, claiming
-from warehouse.conform import conform
-from warehouse.landing_shape import TABLES
+from warehouse.landing.conform import conform
+from warehouse.landing.shape import TABLES
 
 AT = datetime(2026, 11, 1, 12)
 REGISTER = f"{GPU},10,24576,100,NVIDIA-NVIDIA L4,0,true,0,hami-core:"

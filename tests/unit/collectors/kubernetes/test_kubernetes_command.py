@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from collectors.__main__ import main
 from tests.unit.collectors.kubernetes.made import a_list, node, pod
-from warehouse.outcomes import outcome_frame
+from warehouse.landing.outcomes import outcome_frame
 
 T4 = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.product": "Tesla-T4-SHARED"}
 

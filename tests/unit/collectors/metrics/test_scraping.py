@@ -13,9 +13,9 @@ from collectors.command import SourceFailedError
 from collectors.metrics import scraping
 from collectors.metrics.rounds import Round
 from collectors.metrics.scraping import Batch, Scraped, batches, report, scrape, total
-from warehouse.conform import Reject
 from warehouse.home import Home
-from warehouse.landing import CollectionOutcome, Landing, Window
+from warehouse.landing.conform import Reject
+from warehouse.landing.landings import CollectionOutcome, Landing, Window
 
 NOON = datetime(2026, 11, 1, 12)
 MINUTE = timedelta(minutes=1)

@@ -27,9 +27,9 @@ from collectors.times import TIME_ZONE
 from tests.unit.collectors.nvidia_smi.outputs import QUERY, land, xml_gpu, xml_log
 from tests.unit.collectors.nvidia_smi.test_smi_other_tools import AMD, DMON, DMON_WITH_TIME, PMON, ROCM
 from tests.unit.collectors.nvidia_smi.test_smi_reports import LISTING, MIG, PROCESS, TEXT
-from warehouse.conform import conform
-from warehouse.landing import Piece
-from warehouse.landing_shape import TABLES
+from warehouse.landing.conform import conform
+from warehouse.landing.landings import Piece
+from warehouse.landing.shape import TABLES
 
 CONTEXT = Context("node7", (Identity(index=0),), timedelta(seconds=1))
 OUTPUTS = [

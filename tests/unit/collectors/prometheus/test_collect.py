@@ -22,8 +22,8 @@ from collectors.inference.rows import Given, to_rows
 from collectors.parsed import to_frame
 from tests.unit.collectors.prometheus.fake_api import FakePrometheus, serving
 from tests.unit.collectors.prometheus.fleet import START, Fleet, Pod, Scrape, at, epoch, scrapes_of, store
-from warehouse.conform import conform
-from warehouse.landing_shape import TABLES
+from warehouse.landing.conform import conform
+from warehouse.landing.shape import TABLES
 
 #: restarts of the exporters, gaps of Prometheus, and pods of one name one after the other
 FLEET = Fleet(

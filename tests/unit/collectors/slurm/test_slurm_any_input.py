@@ -20,8 +20,8 @@ from collectors.slurm.parse import parse_output
 from collectors.slurm.records import Reading, SourceFailedError
 from collectors.slurm.slices import parse_rules
 from tests.unit.collectors.slurm import test_slurm_controller, test_slurm_events, test_slurm_sinfo
-from warehouse.conform import conform
-from warehouse.landing_shape import TABLES
+from warehouse.landing.conform import conform
+from warehouse.landing.shape import TABLES
 
 RECORDINGS = Path(__file__).parent / "recordings"
 AT = datetime(2026, 11, 30)

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from collectors.__main__ import main
 from collectors.slurm import client as client_module
-from warehouse.outcomes import outcome_frame
+from warehouse.landing.outcomes import outcome_frame
 
 RECORDINGS = Path(__file__).parent / "recordings"
 RECORDED = RECORDINGS / "sacct_epoch.txt"

@@ -15,8 +15,8 @@ from collectors.sonar.parse import parse_sonar
 from collectors.sonar.rows import to_rows
 from collectors.sonar.snapshots import by_node
 from tests.unit.collectors.sonar.test_sonar import CONFIG, SAMPLE, SYSINFO, TAGGED, line
-from warehouse.conform import conform
-from warehouse.landing_shape import TABLES
+from warehouse.landing.conform import conform
+from warehouse.landing.shape import TABLES
 
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))
 ANYTHING = st.recursive(

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from tests.conftest import PROJECT_ROOT, clean_environment
-from tests.unit.warehouse.test_landing import samples, tree
+from tests.unit.warehouse.landing.test_landings import samples, tree
 from warehouse.home import Home
-from warehouse.outcomes import current_files, landed_tables
+from warehouse.landing.outcomes import current_files, landed_tables
 
 RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
 

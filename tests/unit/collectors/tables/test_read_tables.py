@@ -20,8 +20,8 @@ from collectors.command import SourceFailedError
 from collectors.parsed import to_frame
 from collectors.tables import delimited, parse
 from collectors.tables.parse import read_pieces
-from warehouse.conform import Reject
-from warehouse.landing_shape import TABLES, Table
+from warehouse.landing.conform import Reject
+from warehouse.landing.shape import TABLES, Table
 
 NODES = TABLES["nodes"]
 HEADER = "cluster,node,instance_type,seen_at"

@@ -14,7 +14,7 @@ from unittest import mock
 import jinja2
 
 from tests.unit.dbt.harness import DBT_PROJECT, Harness, _invoke, _macros
-from warehouse.landing_shape import LINEAGE, TABLES
+from warehouse.landing.shape import LINEAGE, TABLES
 
 HOUR_US = 3_600_000_000
 

@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from tests.unit.expectations.fake_build import allow, make_build
-from warehouse import publications
 from warehouse.differences import Differences, Move, NoVersionError, compare, find_file, previous_and_current, sides
 from warehouse.differences.command import change_text, diff_command, value_text
 from warehouse.differences.records import days_text, largest_first
 from warehouse.home import Home
-from warehouse.publish import publish
-from warehouse.published_tables import contents_of, published_tables
+from warehouse.publication import publications
+from warehouse.publication.publish import publish
+from warehouse.publication.tables import contents_of, published_tables
 
 SECOND = date(2025, 3, 2)
 LEDGER_COST = "update fct_gpu_ledger_hourly set cost = cost * 1.5, cost_source = '{source}' where usage_date = '2025-03-02'"

@@ -9,13 +9,13 @@ import duckdb
 import pytest
 
 from tests.unit.warehouse.digest.small_fleet import COVERAGE, DAY_BEFORE, LEDGER, WORKLOADS, publish
-from warehouse import publications
 from warehouse.digest import records, restated
 from warehouse.digest.editions import Edition, Recipient
 from warehouse.digest.reading import read
 from warehouse.digest.records import REFUSED, SENDING, SENT, Record
 from warehouse.digest.render import render
 from warehouse.home import Home
+from warehouse.publication import publications
 
 #: the version that held the day before in full and the day itself not
 EARLIER = {"version": "v000006", "through": "2026-11-09 00:10"}

@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.unit.expectations.fake_build import allow, make_build
-from warehouse import publish
 from warehouse.home import Home
 from warehouse.postgres.command import export_postgres_command, without_password
 from warehouse.postgres.shape import DEFAULT_PATTERNS, CopiedTable, UnknownTableError, declared_keys, read_tables
+from warehouse.publication import publish
 
 
 def shape_of(*statements: str, patterns: tuple[str, ...] = ("mart_*",)) -> dict[str, CopiedTable]:

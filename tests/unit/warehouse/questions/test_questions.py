@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from tests.project.test_dbt_project import models
 from tests.unit.expectations.fake_build import allow, make_build
-from warehouse import publish
 from warehouse.database import connect
 from warehouse.home import Home
+from warehouse.publication import publish
 from warehouse.questions.asking import NOTHING, Question, QuestionError, ask, parse, read_questions, read_recorded
 from warehouse.questions.command import questions_command
 

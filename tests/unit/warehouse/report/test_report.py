@@ -18,12 +18,12 @@ import pytest
 from tests.unit.expectations.fake_build import allow, make_build
 from tests.unit.warehouse.digest.small_fleet import COVERAGE, DAY, DAY_BEFORE, ECONOMICS, LEDGER, WORKLOADS
 from tests.unit.warehouse.report.reported_fleet import publish
-from warehouse import publish as publishing
 from warehouse.database import connect
 from warehouse.digest.editions import Edition
 from warehouse.digest.reading import read
 from warehouse.first_screen import Amount
 from warehouse.home import PROJECT_ROOT, Home
+from warehouse.publication import publish as publishing
 from warehouse.report import write
 from warehouse.report.page import unpack
 from warehouse.report.write import write_report
