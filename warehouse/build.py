@@ -16,6 +16,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -167,6 +168,7 @@ def run_dbt(home: Home, *, full_refresh: bool, select: Sequence[str] = ()) -> No
         command += ["--select", *select]
     artifacts.mkdir(parents=True, exist_ok=True)
     (artifacts / "target" / "run_results.json").unlink(missing_ok=True)
+    forget_moved(artifacts / "target" / PARSED.name)
     verbose = bool(os.environ.get("GPU_NET_VERBOSE"))
     with (artifacts / "last_run.log").open("w") as log:
         finished = subprocess.run(
@@ -190,6 +192,7 @@ def dbt_environment(home: Home) -> dict[str, str]:
     dbt reads a project anew wherever the text that names the database differs, so every home's is named alike: DuckDB
     finds `~` by HOME.
     """
+    forget_moved(PARSED)
     parsed = {"DBT_PARTIAL_PARSE_FILE_PATH": str(PARSED)} if PARSED.exists() else {}
     return {
         **os.environ,
@@ -198,6 +201,21 @@ def dbt_environment(home: Home) -> dict[str, str]:
         "GPU_NET_BUILD_DATABASE": f"~/{home.build_database.name}",
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
+
+
+def forget_moved(parsed: Path) -> None:
+    """Remove what dbt read of a project in another folder, as after an upgrade beside the old version: it finds no seed there."""
+    with suppress(OSError):
+        if b"\xa9root_path" + _packed(str(DBT_PROJECT)) not in parsed.read_bytes():
+            parsed.unlink()
+
+
+def _packed(text: str) -> bytes:
+    """A text as msgpack writes it: its length, then UTF-8."""
+    raw = text.encode()
+    if len(raw) < 32:
+        return bytes([0xA0 | len(raw)]) + raw
+    return (b"\xd9" + bytes([len(raw)]) if len(raw) < 256 else b"\xda" + len(raw).to_bytes(2)) + raw
 
 
 def _keep_parsed(parsed: Path) -> None:
