@@ -385,8 +385,11 @@ def test_an_alert_is_mailed_once_to_those_whom_its_rule_names(sender: Sender, ma
     mail = message_from_bytes(box.received[0][1], policy=policy.default)
     assert mail["Subject"] == "GPU Net: 1 alert · ghosts"
     assert mail["Message-ID"].startswith("<gpu-net.alert.")
-    text = " ".join(mail.get_content().split())
-    assert "ghosts: Ghost capacity of the fleet cost 16.00 USD on 2026-11-09, above 10.00." in text
+    for kind in ("plain", "html"):
+        part = mail.get_body((kind,))
+        assert part is not None
+        text = " ".join(part.get_content().split())
+        assert "Ghost capacity of the fleet cost 16.00 USD on 2026-11-09, above 10.00." in text, kind
     rule(sender.home, "ghosts,ghost_money,100,USD,,,,,,,a@example.com b@example.com,tell")
     assert sender.run("alerts", "--send").exit_code == 0
     assert message_from_bytes(box.received[-1][1], policy=policy.default)["Subject"] == "GPU Net: 1 over · ghosts"

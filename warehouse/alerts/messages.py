@@ -1,7 +1,7 @@
 """What is told of events: the same words in a mail, in Slack, in Teams and in a webhook's JSON.
 
 Names came as data. Slack gets them as plain text and Teams as text runs, which neither reads for mentions, links or markup; no
-message has a link or a picture.
+message has a link or a picture. A mail is text, and beside it HTML (`page.py`).
 """
 
 from __future__ import annotations
@@ -53,10 +53,12 @@ def subject(news: Sequence[News]) -> str:
 
 def lines(news: Sequence[News]) -> list[str]:
     """One line per event, and how many more there are."""
-    said = [one.line for one in news[:MOST_EVENTS]]
-    if len(news) > MOST_EVENTS:
-        said.append(f"and {len(news) - MOST_EVENTS} more: python -m warehouse alerts")
-    return said
+    return [*(one.line for one in news[:MOST_EVENTS]), *([more] if (more := _more(news)) else [])]
+
+
+def _more(news: Sequence[News]) -> str:
+    """How many events a message leaves out, and where they are; empty where it leaves none out."""
+    return f"and {len(news) - MOST_EVENTS} more: python -m warehouse alerts" if len(news) > MOST_EVENTS else ""
 
 
 def foot(news: Sequence[News]) -> str:
@@ -129,7 +131,7 @@ def identity(news: Sequence[News]) -> str:
 
 
 def compose(news: Sequence[News], sender: Address, recipient: str, at: datetime) -> EmailMessage:
-    """The mail, plain text; `at` is naive UTC."""
+    """The mail: text, and HTML that says the same; `at` is naive UTC."""
     message = EmailMessage(policy=POLICY)
     message["Subject"] = subject(news)
     message["From"] = sender
@@ -140,7 +142,26 @@ def compose(news: Sequence[News], sender: Address, recipient: str, at: datetime)
     message["Auto-Submitted"] = "auto-generated"
     text = "\n\n".join([*(f"- {line}" for line in lines(news)), "--\n" + foot(news)])
     message.set_content(text + "\n", cte="quoted-printable")
+    message.add_alternative(_html(news), subtype="html", cte="quoted-printable")
     return message
+
+
+def _html(news: Sequence[News]) -> str:
+    # Jinja and the inliner are loaded where they work: most runs tell nobody anything
+    from warehouse.alerts.page import Entry, render
+
+    shown = news[:MOST_EVENTS]
+    entries = [
+        Entry(
+            rule=clean(one.event.rule),
+            when=f"since {_instant(one.event.since if one.what == BEGUN else one.event.ended_at)}",
+            says=clean(one.event.says, LONGEST),
+            is_over=one.what != BEGUN,
+        )
+        for one in shown
+    ]
+    begun, over = ([entry for entry in entries if entry.is_over == is_over] for is_over in (False, True))
+    return render(subject(news), begun, over, _more(news), foot(news))
 
 
 def _instant(text: str) -> str:

@@ -10,6 +10,7 @@ words.py      how numbers, reasons and names are written
 page.py       the figures in words: subject, headline, waterfall
 lists.py      the figures in words: the entries of the lists
 picture.py    the waterfall and the trend as PNG
+inline.py     style written into the elements of a mail
 render.py     HTML and text of an edition (`templates/`)
 message.py    an edition as a mail to one recipient, or as files to look at
 records.py    who was sent what, one file per day, edition and recipient

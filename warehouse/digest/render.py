@@ -1,7 +1,6 @@
 """Lay an edition out: HTML for mail clients, text that stands alone, and the pictures that both describe.
 
-Mail clients drop style sheets, so rules are written into the elements (css-inline); what stays a sheet are the colours of
-clients that are dark. Nothing is loaded from anywhere.
+Style is written into the elements (`inline`). Nothing is loaded from anywhere.
 """
 
 from __future__ import annotations
@@ -11,15 +10,14 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from importlib import resources
 
-import css_inline
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from warehouse.digest import page as pages
 from warehouse.digest import picture
 from warehouse.digest.editions import Edition
 from warehouse.digest.figures import Figures
+from warehouse.digest.inline import inline_style
 from warehouse.digest.words import isolated
 
 TEXT_WIDTH = 76
@@ -63,19 +61,17 @@ def render(figures: Figures) -> Digest:
     html = _ENVIRONMENT.get_template("digest.html.j2").render(page=page, trend_days=len(figures.days), **sources)
     text = _ENVIRONMENT.get_template("digest.txt.j2").render(page=page)
     return Digest(
-        *(figures.edition, figures.usage_date, figures.mail_date, page.subject, _inlined(html), text.strip() + "\n", pictures),
+        *(
+            figures.edition,
+            figures.usage_date,
+            figures.mail_date,
+            page.subject,
+            inline_style(html),
+            text.strip() + "\n",
+            pictures,
+        ),
         publication_id=figures.publication.publication_id,
     )
-
-
-def _inlined(html: str) -> str:
-    inliner = css_inline.CSSInliner(load_remote_stylesheets=False, extra_css=_sheet("digest.css"))
-    styled = inliner.inline(html)
-    return styled.replace("</head>", f"<style>\n{_sheet('dark.css')}</style>\n</head>", 1)
-
-
-def _sheet(name: str) -> str:
-    return (resources.files("warehouse.digest") / "templates" / name).read_text()
 
 
 def _paragraph(text: str, indent: str = "") -> str:
