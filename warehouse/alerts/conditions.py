@@ -69,7 +69,7 @@ def evaluate(home: Home, now: datetime) -> Evaluation:
     firings: list[Firing] = []
     undetermined: set[str] = set()
     publication_id, day = None, None
-    of_pipeline = [rule for rule in rules if rule.kind.name in (kinds.BUILD_HELD, kinds.BUILD_FAILED)]
+    of_pipeline = [rule for rule in rules if is_of_pipeline(rule)]
     of_figures = [rule for rule in rules if rule not in of_pipeline]
     asks_for_build = any(rule.kind.name in (kinds.BUILD_FAILED, kinds.SOURCE_SILENT) for rule in rules)
     failed = _failed_build(home) if asks_for_build else ""
@@ -83,28 +83,46 @@ def evaluate(home: Home, now: datetime) -> Evaluation:
     if of_figures and home.published_database.exists():
         with connect(home.published_database, read_only=True) as connection:
             publication = read_publication(connection)
-            publication_id = publication.publication_id
-            try:
-                day = last_whole_day(connection, publication)
-            except NothingPublishedError:
-                # not a whole day yet: only what landed can be asked
-                undetermined |= {rule.name for rule in of_figures if rule.kind.name != kinds.SOURCE_SILENT}
             # while a newer build is held or broken, the published version cannot know what landed since
             is_behind = bool(failed) or ((hold := read_hold(home)) is not None and hold.build_id != publication.build_id)
-            figures = _Figures(connection, day, publication.published_at if is_behind else now)
-            for rule in of_figures:
-                if rule.name in undetermined:
-                    continue
-                try:
-                    firings.extend(figures.ask(rule))
-                except (duckdb.CatalogException, duckdb.BinderException):
-                    undetermined.add(rule.name)
-                    problems.append(
-                        f"{words.clean(rule.name)}: {publication_id} lacks what {rule.kind.name} needs; build and publish again"
-                    )
+            published = evaluate_published(connection, of_figures, publication.published_at if is_behind else now)
+        publication_id, day = published.publication_id, published.usage_date
+        firings.extend(published.firings)
+        undetermined |= published.undetermined
+        problems.extend(published.problems)
     else:
         undetermined |= {rule.name for rule in of_figures}
     return Evaluation(now, publication_id, day, rules, firings, frozenset(undetermined), problems)
+
+
+def is_of_pipeline(rule: Rule) -> bool:
+    """Whether a rule is about a build, of which no published figure can tell."""
+    return rule.kind.name in (kinds.BUILD_HELD, kinds.BUILD_FAILED)
+
+
+def evaluate_published(connection: duckdb.DuckDBPyConnection, rules: Sequence[Rule], now: datetime) -> Evaluation:
+    """Ask the rules about figures of an open published database. `now` (naive UTC) is the instant that ends a silence."""
+    publication = read_publication(connection)
+    firings: list[Firing] = []
+    undetermined: set[str] = set()
+    problems: list[str] = []
+    day = None
+    try:
+        day = last_whole_day(connection, publication)
+    except NothingPublishedError:
+        # not a whole day yet: only what landed can be asked
+        undetermined |= {rule.name for rule in rules if rule.kind.name != kinds.SOURCE_SILENT}
+    figures = _Figures(connection, day, now)
+    for rule in rules:
+        if rule.name in undetermined:
+            continue
+        try:
+            firings.extend(figures.ask(rule))
+        except (duckdb.CatalogException, duckdb.BinderException):
+            undetermined.add(rule.name)
+            lacks = f"{publication.publication_id} lacks what {rule.kind.name} needs; build and publish again"
+            problems.append(f"{words.clean(rule.name)}: {lacks}")
+    return Evaluation(now, publication.publication_id, day, rules, firings, frozenset(undetermined), problems)
 
 
 def _held(home: Home, rule: Rule, now: datetime) -> Iterator[Firing]:

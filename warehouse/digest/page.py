@@ -9,6 +9,7 @@ from warehouse.differences.records import days_text
 from warehouse.digest import lists, words
 from warehouse.digest.figures import PRODUCTIVE, Figures, Net, Step
 from warehouse.digest.lists import Row
+from warehouse.digest.restated import Restated
 from warehouse.first_screen import NO_TIME, Amount
 
 #: eighths of a line's height, for the trend in plain text
@@ -100,7 +101,7 @@ def write(figures: Figures) -> Page:
         moves=[lists.say_move(move, figures) for move in figures.moves],
         moves_note=_moves_note(figures),
         restated=lists.say_restated(figures.restated) if figures.restated else [],
-        restated_note=_restated_note(figures),
+        restated_note=say_restated_note(figures.restated) if figures.restated else "",
         restated_why=lists.say_causes(figures.restated.causes) if figures.restated else [],
         money=[lists.say_cost_source(source, amount) for source, amount in figures.cost_sources],
         sources=[lists.say_source(source) for source in figures.sources],
@@ -261,11 +262,8 @@ def _first_of(shown: int, all_of_them: int, order: str) -> str:
     return f"{order}, {shown} of {words.count(all_of_them)}" if all_of_them > shown else order
 
 
-def _restated_note(figures: Figures) -> str:
+def say_restated_note(restated: Restated) -> str:
     """Which days moved, against what; or that it cannot be told."""
-    restated = figures.restated
-    if restated is None:
-        return ""
     if restated.mail_day:
         since = f"the mail of {restated.mail_day}, made of {words.clean(restated.publication_id)}"
     else:

@@ -24,6 +24,7 @@ from warehouse.publication import publications
 
 logger = logging.getLogger(__name__)
 
+_EXPIRED = "that version has expired"
 #: of the edition as a whole, of single days, of single workloads: so many movements are told
 MOST_FIGURES, MOST_DAYS, MOST_WORKLOADS, MOST_CAUSES = 5, 3, 3, 6
 #: what is told first of the edition as a whole
@@ -62,13 +63,27 @@ def read_restated(
     if base is None or base == publication_id:
         return None
     try:
-        differences = _compare(*(_stamped(find_file(home, name)) for name in (base, publication_id)))
+        before, after = (find_file(home, name) for name in (base, publication_id))
+    except NoVersionError:
+        return Restated(base, mail_day, _EXPIRED)
+    return tell_restated(base, mail_day, before, after, edition, workload_ids)
+
+
+def tell_restated(
+    base: str, mail_day: date | None, before: Path, after: Path, edition: Edition, workload_ids: Sequence[str]
+) -> Restated | None:
+    """What an edition is told of the movements between two published files, of which `base` is the older one's name.
+
+    None where no earlier day moved; two files that cannot be compared are told as such.
+    """
+    try:
+        differences = _compare(_stamped(before), _stamped(after))
     except (NoVersionError, OSError, duckdb.IOException):
-        # before, or while it was read
-        return Restated(base, mail_day, "that version has expired")
+        # while it was read
+        return Restated(base, mail_day, _EXPIRED)
     except duckdb.Error as error:
         # the mail is worth more than its comparison
-        logger.warning("%s and %s cannot be compared: %s", base, publication_id, error)
+        logger.warning("%s and %s cannot be compared: %s", base, after, error)
         return Restated(base, mail_day, f"the two versions cannot be compared; `python -m warehouse diff {base}` says why")
     level, member = (FLEET, "all") if edition.team is None else (TEAM, edition.team)
     restated = set(differences.restated_days)

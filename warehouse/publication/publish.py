@@ -145,13 +145,13 @@ def _publish(home: Home, build: Build, verdict: Verdict, current: Version | None
         )
     if current and previous and _can_clone(previous, wanted, build):
         try:
-            version = _make(home, build, verdict, wanted, base=current, before=current)
+            version = _make(home, build, verdict, wanted, base=current, before=current, shown=current)
         except PublishError as error:
             # the previous file is not what its manifest says; readers are better served by a new one than by none
             logger.warning("%s; writing the file anew", error)
-            version = _make(home, build, verdict, wanted, base=None, before=None)
+            version = _make(home, build, verdict, wanted, base=None, before=None, shown=current)
     else:
-        version = _make(home, build, verdict, wanted, base=None, before=current)
+        version = _make(home, build, verdict, wanted, base=None, before=current, shown=current)
     publications.release(version)
     expired = publications.expire(home.published, needed=records.versions_in_mails(home))
     if expired:
@@ -178,10 +178,18 @@ def _can_clone(previous: Manifest, wanted: _Wanted, build: Build) -> bool:
 
 
 def _make(
-    home: Home, build: Build, verdict: Verdict, wanted: _Wanted, *, base: Version | None, before: Version | None
+    home: Home,
+    build: Build,
+    verdict: Verdict,
+    wanted: _Wanted,
+    *,
+    base: Version | None,
+    before: Version | None,
+    shown: Version | None,
 ) -> Version:
     """Make a version, its database from `base` where one is given, its unchanged Parquet files those of `before`.
 
+    `shown` is what readers see until it is released.
     Raises PublishError where it does not hold what the build holds.
     """
     kept = base.manifest if base else None
@@ -210,8 +218,9 @@ def _make(
             connection.execute("checkpoint target")
         _verify(file, wanted)
         _export(file, wanted, before)
-        try_to_write_report(file)
+        # before the report, which compares the version with what readers see until now
         manifest.write(folder)
+        try_to_write_report(file, home, shown.database if shown else None)
         return publications.seal(folder, manifest.publication_id)
 
 

@@ -10,13 +10,19 @@ from warehouse.digest.editions import Edition
 from warehouse.digest.figures import Figures
 from warehouse.digest.published import NothingPublishedError, read_publication
 from warehouse.digest.reading import read_published
+from warehouse.home import Home
+from warehouse.report.alerting import read_alerts
 from warehouse.report.contents import read_contents
+from warehouse.report.moved import NOTHING_BEFORE, Moved
 from warehouse.report.page import Report
 from warehouse.report.tables import read_tables
 
 
-def make_report(connection: duckdb.DuckDBPyConnection) -> Report:
-    """Everything that is on the page; a database without any GPU's time gives one that says so."""
+def make_report(connection: duckdb.DuckDBPyConnection, home: Home | None = None, moved: Moved | None = None) -> Report:
+    """Everything that is on the page; a database without any GPU's time gives one that says so.
+
+    `home` is where the alert rules are, `moved` the comparison with the version before.
+    """
     publication = read_publication(connection)
     last_day: Figures | None = None
     why_no_day = ""
@@ -27,7 +33,8 @@ def make_report(connection: duckdb.DuckDBPyConnection) -> Report:
     first, last = _span(connection, publication.published_at.date())
     contents = read_contents(connection, first, last)
     contents["last_whole_day"] = ((last_day.usage_date if last_day else last) - first).days
-    return Report(publication, contents, read_tables(connection), last_day, why_no_day)
+    alerts = read_alerts(home, connection, publication.published_at)
+    return Report(publication, contents, read_tables(connection), alerts, moved or NOTHING_BEFORE, last_day, why_no_day)
 
 
 def _span(connection: duckdb.DuckDBPyConnection, otherwise: date) -> tuple[date, date]:

@@ -18,7 +18,9 @@ from markupsafe import Markup
 
 from warehouse.digest import page as pages
 from warehouse.digest.figures import Figures, Publication
+from warehouse.report.alerting import Alerts
 from warehouse.report.contents import Contents
+from warehouse.report.moved import Moved
 from warehouse.report.tables import Tables
 
 LIBRARY = "echarts.min.js"
@@ -31,6 +33,8 @@ class Report:
     publication: Publication
     contents: Contents
     tables: Tables
+    alerts: Alerts
+    moved: Moved
     last_day: Figures | None
     why_no_day: str = ""
 

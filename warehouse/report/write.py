@@ -11,6 +11,7 @@ import logging
 from pathlib import Path
 
 from warehouse.database import connect
+from warehouse.home import Home
 from warehouse.publication.publications import REPORT
 
 logger = logging.getLogger(__name__)
@@ -27,24 +28,29 @@ _FAILED = """<!DOCTYPE html>
 """
 
 
-def write_report(database: Path) -> Path:
-    """Make the report of a published database and write it beside it; its path."""
+def write_report(database: Path, home: Home | None = None, before: Path | None = None) -> Path:
+    """Make the report of a published database and write it beside it; its path.
+
+    `home` is where the alert rules are; `before` the database of the version that readers saw until now, where there is one.
+    """
     # Jinja and the page's parts are loaded where they work
     from warehouse.report.make import make_report
+    from warehouse.report.moved import read_moved
     from warehouse.report.page import render
 
+    moved = read_moved(before, database)
     with connect(database, read_only=True) as connection:
-        text = render(make_report(connection))
+        text = render(make_report(connection, home, moved))
     path = database.with_name(REPORT)
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def try_to_write_report(database: Path) -> bool:
+def try_to_write_report(database: Path, home: Home | None = None, before: Path | None = None) -> bool:
     """Write the report, or a page that says why there is none; whether it is the report. Raises nothing."""
     path = database.with_name(REPORT)
     try:
-        write_report(database)
+        write_report(database, home, before)
     except Exception as error:
         logger.warning("published without a report: %s: %s", type(error).__name__, error)
         reason = html.escape(f"{type(error).__name__}: {error}"[:2000])

@@ -250,7 +250,7 @@ def test_each_version_has_its_report_and_one_path_leads_to_the_current(home: Pat
 def test_a_report_that_cannot_be_made_keeps_nobody_from_the_new_version(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    def fail(database: Path) -> Path:
+    def fail(*given: object) -> Path:
         raise error
 
     monkeypatch.setattr(write, "write_report", fail)
