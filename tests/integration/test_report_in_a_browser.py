@@ -141,6 +141,40 @@ def test_a_name_opens_what_is_inside_it(own_home: Home, tmp_path: Path) -> None:
     assert "research" in seen["text"].split("Choose a name to look inside it.")[1].split("Largest ghosts")[0]
 
 
+def test_the_chargeback_adds_up_to_the_whole_month_by_whoever_it_is_charged(own_home: Home, tmp_path: Path) -> None:
+    page = write_report(publish(own_home))
+    seen = {choice: look(page, tmp_path, DESKTOP, "light", "", f"by {choice}", "used") for choice in ("application", "model")}
+    for choice, words in seen.items():
+        charged = " ".join(words["text"].split("month of the table")[1].split("What moved")[0].split())
+        assert f"2026-11, not closed yet, in USD {choice} GPU-hours allocated used fully loaded" in charged
+        assert "Charged 9.0 18.00 13.00 18.00 held, and not productive 0.00 5.00 0.00 held by nobody 5.0 10.00" in charged
+        assert "credits, and lines that are no GPU's time −1.50 −1.50 −1.50" in charged.replace("-", "−")
+        assert charged.endswith("The whole month 15.0 35.50 35.50 35.50"), charged
+    assert "app of chat 5.0 10.00 6.00 10.00" in " ".join(seen["application"]["text"].split())
+    assert "llama 5.0 10.00 6.00 10.00" in " ".join(seen["model"]["text"].split())
+
+
+def test_all_money_is_one_sum_in_the_reporting_currency(own_home: Home, tmp_path: Path) -> None:
+    euro = (DAY, "a", "a/x/chat", "idle_compute", "", "billing", "EUR", 0.5, "10")
+    page = write_report(publish(own_home, ledger=[*LEDGER, euro], rates={"USD": 1, "EUR": 1.25}, rates_from=DAY))
+    days = f"from={DAY}&to={DAY}"
+    apart = " ".join(look(page, tmp_path, DESKTOP, "light", days)["text"].split())
+    assert "all money in USD" in apart, "it is offered"
+    assert "10.00 EUR + 27.00 USD" in apart
+    together = " ".join(look(page, tmp_path, DESKTOP, "light", f"{days}&measure=reporting")["text"].split())
+    assert "money in USD at each day's rate" in together
+    assert "39.50 USD cost of it" in together, "27 USD and 10 EUR at 1.25"
+    # what the mail says of the last whole day stays as the mail says it
+    assert (
+        "EUR" not in together.split("Skip to the figures")[1].split("Where the prices come from")[0].split("GPU-hours went")[-1]
+    )
+    assert "The whole month 15.5" in together
+    both = look(page, tmp_path, DESKTOP, "light", "from=2026-11-08&measure=reporting")["text"]
+    assert "39.50 USD + ?" in both, "the day before has no rate"
+    assert "? where a day has none" in both
+    assert "all money in" not in look(write_report(publish(own_home)), tmp_path, DESKTOP, "light", "measure=reporting")["text"]
+
+
 def look(page: Path, folder: Path, width: int, scheme: str, address: str, *presses: str) -> dict[str, str]:
     """Open the report at `address` in a frame of this width and press buttons; what is to be seen then.
 

@@ -2,6 +2,8 @@
 
 contents.py    what the page holds, as numbers: published rows summed as finely as the page can carry
 holders.py     … by workload, state and reason
+chargeback.py  … by month and by who is charged
+exchange.py    … in the reporting currency
 idle_map.py    … by GPU and hour
 columns.py     how rows become columns of whole numbers
 sizes.py       how finely that is: days, then weeks; every workload, then the largest and the rest by team

@@ -12,7 +12,7 @@ from datetime import datetime
 import duckdb
 
 from warehouse.alerts.conditions import evaluate_published, is_of_pipeline
-from warehouse.alerts.rules import read_rules
+from warehouse.alerts.rules import read_rules, rules_path
 from warehouse.digest import words
 from warehouse.home import Home
 from warehouse.init.files import ConfigError
@@ -38,10 +38,10 @@ def read_alerts(home: Home | None, connection: duckdb.DuckDBPyConnection, publis
     try:
         every, problems = read_rules(home)
     except ConfigError as error:
-        return Alerts("The rules cannot be read, so that none was asked.", problems=[words.clean(f"{error}", _LONGEST)])
+        return Alerts("The rules cannot be read, so that none was asked.", problems=_cleaned(home, [f"{error}"]))
     rules = [rule for rule in every if not is_of_pipeline(rule)]
     if not rules:
-        return Alerts("No rule about published figures is set in config/alert_rules.csv.", problems=_cleaned(problems))
+        return Alerts("No rule about published figures is set in config/alert_rules.csv.", problems=_cleaned(home, problems))
     found = evaluate_published(connection, rules, published_at)
     asked = len(rules) - len(found.undetermined)
     firing = [(words.clean(firing.rule.name), words.clean(firing.says, _LONGEST)) for firing in found.firings]
@@ -52,7 +52,7 @@ def read_alerts(home: Home | None, connection: duckdb.DuckDBPyConnection, publis
     if found.undetermined:
         said.append(f"{len(found.undetermined)} could not be asked.")
     said.append("Since when each fires, and rules about a build that is held or failed: python -m warehouse alerts.")
-    return Alerts(" ".join(said), firing[:MOST_FIRINGS], _cleaned([*problems, *found.problems]))
+    return Alerts(" ".join(said), firing[:MOST_FIRINGS], _cleaned(home, [*problems, *found.problems]))
 
 
 def _counted(broken: int, asked: int) -> str:
@@ -60,5 +60,7 @@ def _counted(broken: int, asked: int) -> str:
     return f"{broken or 'None'} of {rules} fired"
 
 
-def _cleaned(problems: Sequence[str]) -> list[str]:
-    return [words.clean(problem, _LONGEST) for problem in problems]
+def _cleaned(home: Home, problems: Sequence[str]) -> list[str]:
+    """For a page that others read, to whom the path on this machine says nothing."""
+    path = rules_path(home)
+    return [words.clean(problem.replace(f"{path}", f"{path.parent.name}/{path.name}"), _LONGEST) for problem in problems]

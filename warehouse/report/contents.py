@@ -15,8 +15,10 @@ import duckdb
 from warehouse.digest import words
 from warehouse.digest.figures import BEFORE_HELD, COMMITMENT, OUT_OF_SERVICE, PRODUCTIVE, UNOBSERVED, waterfall_order
 from warehouse.first_screen import COVERAGE_FLOOR
-from warehouse.publication.relations import ECONOMICS, WATERFALL
+from warehouse.publication.relations import ECONOMICS, WATERFALL, WATERFALL_REPORTING
+from warehouse.report.chargeback import read_chargeback
 from warehouse.report.columns import MICRO, TENTHOUSANDTH, Lists, Members, clean, to_columns, to_whole
+from warehouse.report.exchange import EXCHANGE, read_reporting_currency, sum_reported, to_exchange
 from warehouse.report.holders import read_holders
 from warehouse.report.idle_map import read_map
 from warehouse.report.sizes import MOST_COVERAGE_ROWS, MOST_ECONOMICS_ROWS, first_that_fits
@@ -28,18 +30,20 @@ Contents = dict[str, Any]
 def read_contents(connection: duckdb.DuckDBPyConnection, first: date, last: date) -> Contents:
     """Everything that the page charts, of the days `first` to `last`."""
     lists = Lists()
+    reporting = read_reporting_currency(connection)
     states = _states(connection)
     places = {state["state"]: place for place, state in enumerate(states)}
     contents: Contents = {
         "first": f"{first}",
         "days": (last - first).days + 1,
         "coverage_floor": COVERAGE_FLOOR,
+        "reporting": None if reporting is None else clean(reporting, 12),
         "states": states,
-        "fleet": _fleet(connection, lists, places, first),
-        **read_holders(connection, lists, places, first, last),
+        "fleet": _fleet(connection, lists, places, first, reporting),
+        **read_holders(connection, lists, places, first, last, reporting),
         "map": read_map(connection, lists, places, last),
         "economics": _economics(connection, lists, first, last),
-        "chargeback": _chargeback(connection, lists),
+        "chargeback": read_chargeback(connection, lists, reporting),
         "coverage": _coverage(connection, lists, first, last),
     }
     return contents | {
@@ -69,21 +73,28 @@ def _states(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     ]
 
 
-def _fleet(connection: duckdb.DuckDBPyConnection, lists: Lists, states: dict[str, int], first: date) -> dict[str, list[Any]]:
+def _fleet(
+    connection: duckdb.DuckDBPyConnection, lists: Lists, states: dict[str, int], first: date, reporting: str | None
+) -> dict[str, list[Any]]:
     """Hours and money by cluster, state, currency and day: all that the headline, the waterfall and the trend are made of."""
     rows = connection.execute(
         compose(
-            """select usage_date, cluster, state, priced_currency, sum(gpu_hours), sum(cost) from {waterfall}
+            """select usage_date, cluster, state, priced_currency, sum(gpu_hours), sum(cost), {reported} from {waterfall}
             where usage_date >= ? group by all order by all""",
-            waterfall=WATERFALL,
+            waterfall=WATERFALL_REPORTING if reporting else WATERFALL,
+            reported=sum_reported(reporting),
         ),
         [first],
     ).fetchall()
     return to_columns(
-        ("cluster", "state", "currency", "day", "hours", "cost"),
+        ("cluster", "state", "currency", "day", "hours", "cost", *([EXCHANGE] if reporting else [])),
         [
-            (lists.cluster(c), states[s], lists.currency(currency), (day - first).days, to_whole(h, MICRO), to_whole(cost, MICRO))
-            for day, c, s, currency, h, cost in rows
+            (
+                *(lists.cluster(cluster), states[state], lists.currency(currency), (day - first).days),
+                *(to_whole(hours, MICRO), to_whole(cost, MICRO)),
+                *([to_exchange(cost, reported, MICRO)] if reporting else []),
+            )
+            for day, cluster, state, currency, hours, cost, reported in rows
         ],
     )
 
@@ -137,28 +148,6 @@ def _since(connection: duckdb.DuckDBPyConnection, table: str, first: date, last:
         [first, last],
     ).fetchall()
     return first_that_fits(counts, most) or first
-
-
-def _chargeback(connection: duckdb.DuckDBPyConnection, lists: Lists) -> dict[str, list[Any]]:
-    """What each team held and what it costs on the three bases, by calendar month."""
-    rows = connection.execute(
-        """select cast(month_start_date as varchar), team, cost_line, currency, held_gpu_hours, gpu_hours, cost, allocation_cost,
-            usage_cost, fully_loaded_cost, is_closed
-        from mart_team_chargeback_monthly"""
-    ).fetchall()
-    names = ("month", "team", "line", "currency", "held", "hours", "cost", "allocation", "usage", "fully_loaded", "is_closed")
-    return to_columns(
-        names,
-        [
-            (
-                *(month[:7], lists.team(team), line, lists.currency(None if currency == "unknown" else currency)),
-                *(to_whole(held, TENTHOUSANDTH), to_whole(hours, TENTHOUSANDTH)),
-                *(to_whole(amount, MICRO) for amount in costs),
-                bool(is_closed),
-            )
-            for month, team, line, currency, held, hours, *costs, is_closed in rows
-        ],
-    )
 
 
 def _coverage(connection: duckdb.DuckDBPyConnection, lists: Lists, first: date, last: date) -> Contents:

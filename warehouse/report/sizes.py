@@ -14,6 +14,11 @@ DAYS_BY_DAY = 35
 PERIODS = ("day", "week", "month")
 #: cells of workload × state × reason × time × currency: about 9 bytes each in the page
 MOST_HOLDER_CELLS = 75_000
+#: … and this many where each has its exchange as well
+MOST_HOLDER_CELLS_REPORTING = 50_000
+#: rows of members and months that each choice of the chargeback may have; the smaller members are one
+MOST_CHARGEBACK_ROWS = 4_000
+MOST_CHARGEBACK_ROWS_REPORTING = 2_000
 #: cells of the map; the browser draws each of them
 MOST_MAP_CELLS = 20_000
 MAP_HOURS, MAP_DAYS = 7 * 24, 92

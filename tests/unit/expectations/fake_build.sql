@@ -282,7 +282,7 @@ select
     cast(coalesce(sum(cost) filter (workload_id <> 'unallocated'), 0) as decimal(18, 6)) as fully_loaded_cost,
     cast(1 as double) as billing_cost_ratio, cast(0 as double) as rate_card_cost_ratio, cast(0 as double) as estimate_cost_ratio,
     cast(0 as decimal(18, 6)) as estimate_cost, cast(0 as double) as energy_left_out_ratio,
-    cast(null as decimal(18, 6)) as cost_reporting
+    cast(null as decimal(18, 6)) as cost_reporting, 'unknown' as reporting_currency
 from fct_gpu_ledger_hourly group by all;
 
 create table mart_team_chargeback_monthly as

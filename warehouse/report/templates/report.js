@@ -25,6 +25,9 @@
   const REST = '#aeb7c0';
   const DIMENSIONS = [['cluster', 'Cluster'], ['team', 'Team'], ['workload', 'Workload'], ['state', 'State'], ['reason', 'Reason']];
   const BASES = [['allocation', 'allocated'], ['usage', 'used'], ['fully_loaded', 'fully loaded']];
+  const CHARGED = ['team', 'application', 'model', 'workload'], MOST_CHARGED = 25;
+  /* what figures are measured in: GPU-hours, one of the currencies by its place, or all of them in the reporting currency */
+  const HOURS = -1, REPORTING = -2;
 
   async function unpack(packed) {
     const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
@@ -61,31 +64,46 @@
     return from === to ? dayText(from) : `${dayText(from)} to ${dayText(to)}`;
   }
 
-  /* amounts: hours, and money by currency that is never added; hours without a price are told */
-  const amount = () => ({ hours: 0, unpriced: 0, costs: {} });
-  function add(to, hours, currency, cost) {
+  /* amounts: hours, and money by currency that is never added, but in the reporting currency by what its exchange adds to it;
+     hours without a price are told, and so are amounts without a rate */
+  const amount = () => ({ hours: 0, unpriced: 0, costs: {}, reported: 0, converted: 0, unconverted: 0 });
+  function add(to, hours, currency, cost, exchange) {
     to.hours += hours;
-    if (currency < 0) to.unpriced += hours;
-    else to.costs[currency] = (to.costs[currency] || 0) + cost;
+    if (currency < 0) { to.unpriced += hours; return; }
+    to.costs[currency] = (to.costs[currency] || 0) + cost;
+    if (exchange === null) to.unconverted += cost === 0 ? 0 : 1;
+    else { to.reported += cost + exchange; to.converted += 1; }
+  }
+  function addAll(to, one) {
+    for (const name of ['hours', 'unpriced', 'reported', 'converted', 'unconverted']) to[name] += one[name];
+    for (const [currency, cost] of Object.entries(one.costs)) to.costs[currency] = (to.costs[currency] || 0) + cost;
+    return to;
   }
   const parts = (one, scale) => ({
-    hours: one.hours / scale, unpriced: one.unpriced / scale,
+    ...one, hours: one.hours / scale, unpriced: one.unpriced / scale, reported: one.reported / scale,
     costs: Object.fromEntries(Object.entries(one.costs).map(([currency, cost]) => [currency, cost / scale])),
   });
+  const exchangeOf = (cells, i) => (data.reporting ? cells.exchange[i] : null);
   function moneyText(one) {
+    if (view.measure === REPORTING) {
+      const isPart = one.unpriced > NO_TIME || one.unconverted > 0;
+      if (!one.converted) return one.unconverted ? 'no rate' : isPart ? 'no price' : '–';
+      return `${fixed(one.reported, 2)} ${data.reporting}${isPart ? ' + ?' : ''}`;
+    }
     const known = Object.entries(one.costs).map(([currency, cost]) => [data.currencies[currency], cost]).sort()
       .map(([currency, cost]) => `${fixed(cost, 2)} ${currency}`).join(' + ');
     if (one.unpriced > NO_TIME) return known ? `${known} + ?` : 'no price';
     return known || '–';
   }
-  const isByMoney = (whole) => Object.keys(whole.costs).length === 1 && whole.unpriced <= NO_TIME;
-  const measured = (one) => (view.measure < 0 ? one.hours : one.costs[view.measure] || 0);
-  const measuredText = (value) => (view.measure < 0 ? `${hoursText(value)} GPU-hours` : `${fixed(value, 2)} ${data.currencies[view.measure]}`);
-  const measureName = () => (view.measure < 0 ? 'GPU-hours' : data.currencies[view.measure]);
+  const isByMoney = (whole) => whole.unpriced <= NO_TIME && (view.measure === REPORTING ? whole.converted > 0 && !whole.unconverted : Object.keys(whole.costs).length === 1);
+  const moneyOf = (one) => (view.measure === REPORTING ? one.reported : Object.values(one.costs)[0] || 0);
+  const measured = (one) => (view.measure === HOURS ? one.hours : view.measure === REPORTING ? one.reported : one.costs[view.measure] || 0);
+  const measureName = () => (view.measure === HOURS ? 'GPU-hours' : view.measure === REPORTING ? data.reporting : data.currencies[view.measure]);
+  const measuredText = (value) => `${view.measure === HOURS ? hoursText(value) : fixed(value, 2)} ${measureName()}`;
 
   /* what is looked at: kept in the address, so that a link leads to the same figures */
   const presets = [['last day', 1], ['7 days', 7], ['28 days', 28], ['all days', 0]].filter(([, days], place) => place === 0 || days === 0 || days < data.days);
-  const view = { from: 0, to: lastDay, cluster: -1, measure: -1, by: 'state', basis: 'allocation', theme: '', filters: {}, all: false };
+  const view = { from: 0, to: lastDay, cluster: -1, measure: HOURS, by: 'state', basis: 'allocation', charged: 'team', month: '', theme: '', filters: {}, all: false, allCharged: false };
   function lastDays(days) {
     const to = data.last_whole_day;
     return days === 0 ? [0, lastDay] : [Math.max(0, to - days + 1), to];
@@ -98,15 +116,21 @@
     if (asked.get('to') !== null) view.to = inside(asked.get('to')) ?? view.to;
     if (view.from > view.to) [view.from, view.to] = [view.to, view.from];
     view.cluster = data.clusters.indexOf(asked.get('cluster'));
-    view.measure = data.currencies.indexOf(asked.get('measure'));
+    view.measure = data.reporting && asked.get('measure') === 'reporting' ? REPORTING : data.currencies.indexOf(asked.get('measure'));
+    if (BASES.some(([name]) => name === asked.get('basis'))) view.basis = asked.get('basis');
+    if (CHARGED.includes(asked.get('charged'))) view.charged = asked.get('charged');
+    view.month = asked.get('month') || '';
     if (DIMENSIONS.some(([name]) => name === asked.get('by'))) view.by = asked.get('by');
     if (['light', 'dark'].includes(asked.get('theme'))) view.theme = asked.get('theme');
   }
   function writeAddress() {
     const said = new URLSearchParams({ from: dayText(view.from), to: dayText(view.to) });
     if (view.cluster >= 0) said.set('cluster', data.clusters[view.cluster]);
-    if (view.measure >= 0) said.set('measure', data.currencies[view.measure]);
+    if (view.measure !== HOURS) said.set('measure', view.measure === REPORTING ? 'reporting' : data.currencies[view.measure]);
     if (view.by !== 'state') said.set('by', view.by);
+    if (view.basis !== 'allocation') said.set('basis', view.basis);
+    if (view.charged !== 'team') said.set('charged', view.charged);
+    if (view.month) said.set('month', view.month);
     if (view.theme) said.set('theme', view.theme);
     try { history.replaceState(null, '', `#${said}`); } catch (error) { /* some viewers forbid it */ }
   }
@@ -117,16 +141,14 @@
     const cells = data.fleet;
     for (let i = 0; i < cells.day.length; i++) {
       if (cells.day[i] < from || cells.day[i] > to || (view.cluster >= 0 && cells.cluster[i] !== view.cluster)) continue;
-      add(sums[cells.state[i]], cells.hours[i], cells.currency[i], cells.cost[i]);
+      add(sums[cells.state[i]], cells.hours[i], cells.currency[i], cells.cost[i], exchangeOf(cells, i));
     }
     return sums.map((one) => parts(one, MICRO));
   }
   function together(sums, flag) {
     const total = amount();
     sums.forEach((one, state) => {
-      if (flag && !data.states[state][flag]) return;
-      total.hours += one.hours; total.unpriced += one.unpriced;
-      for (const [currency, cost] of Object.entries(one.costs)) total.costs[currency] = (total.costs[currency] || 0) + cost;
+      if (!flag || data.states[state][flag]) addAll(total, one);
     });
     return total;
   }
@@ -146,7 +168,7 @@
       if (view.cluster >= 0 && cells.cluster[i] !== view.cluster) continue;
       sums[cells.day[i]][cells.state[i]] += cells.hours[i];
     }
-    return sums.map((states) => netOf(states.map((hours) => ({ hours: hours / MICRO, unpriced: 0, costs: {} }))));
+    return sums.map((states) => netOf(states.map((hours) => ({ ...amount(), hours: hours / MICRO }))));
   }
   const bucketsIn = () => data.buckets.map(([start, end], place) => [place, start, end]).filter(([, start, end]) => end >= view.from && start <= view.to);
   function holderCells(visit) {
@@ -157,7 +179,7 @@
       if (view.cluster >= 0 && holder.cluster !== view.cluster) continue;
       const at = { cluster: holder.cluster, team: holder.team, workload: cells.workload[i], state: cells.state[i], reason: cells.reason[i] };
       if (Object.entries(filters).some(([name, wanted]) => at[name] !== wanted)) continue;
-      visit(at, cells.bucket[i], cells.hours[i], cells.currency[i], cells.cost[i], data.states[cells.state[i]].is_ghost);
+      visit(at, cells.bucket[i], [cells.hours[i], cells.currency[i], cells.cost[i], exchangeOf(cells, i)], data.states[cells.state[i]].is_ghost);
     }
   }
   function nameOf(dimension, place) {
@@ -215,7 +237,8 @@
     const sums = fleetSums(view.from, view.to), net = netOf(sums), length = view.to - view.from + 1;
     const before = view.from - length >= 0 ? netOf(fleetSums(view.from - length, view.from - 1)) : null;
     const ghost = together(sums, 'is_ghost'), whole = together(sums), capacity = together(sums, 'is_capacity');
-    byId('net-says').textContent = `${daysText(view.from, view.to)}${view.cluster >= 0 ? `, cluster ${data.clusters[view.cluster]}` : ', all clusters'}`;
+    const rates = view.measure !== REPORTING ? '' : `; money in ${data.reporting} at each day's rate${whole.unconverted ? ', ? where a day has none' : ''}`;
+    byId('net-says').textContent = `${daysText(view.from, view.to)}${view.cluster >= 0 ? `, cluster ${data.clusters[view.cluster]}` : ', all clusters'}${rates}`;
     const figures = [
       ['main', netText(net), 'GPU Net: productive share of the capacity in service'],
       ['', moneyText(ghost), `ghost cost, ${hoursText(ghost.hours)} GPU-hours`],
@@ -284,15 +307,15 @@
     byId('filters').replaceChildren(...Object.entries(view.filters).map(([name, place]) => element('button', { type: 'button', class: 'chip', 'aria-label': `remove ${name} ${nameOf(name, place)}`, onclick: () => { delete view.filters[name]; refresh(); } }, `${name}: `, isolated(nameOf(name, place)), ' ✕')));
     const inside = bucketsIn();
     const groups = new Map();
-    holderCells((at, bucket, hours, currency, cost, isGhost) => {
+    holderCells((at, bucket, cell, isGhost) => {
       const place = at[view.by];
       if (!groups.has(place)) groups.set(place, { place, at, held: amount(), ghost: amount(), byBucket: new Map() });
       const group = groups.get(place);
-      add(group.held, hours, currency, cost);
+      add(group.held, ...cell);
       if (!isGhost) return;
-      add(group.ghost, hours, currency, cost);
+      add(group.ghost, ...cell);
       if (!group.byBucket.has(bucket)) group.byBucket.set(bucket, amount());
-      add(group.byBucket.get(bucket), hours, currency, cost);
+      add(group.byBucket.get(bucket), ...cell);
     });
     const found = [...groups.values()].map((group) => ({ ...group, held: parts(group.held, TENTHOUSANDTH), ghost: parts(group.ghost, TENTHOUSANDTH) }))
       .filter((group) => group.ghost.hours > NO_TIME || Object.keys(group.ghost.costs).length)
@@ -342,14 +365,14 @@
 
   function showActions() {
     const ghosts = new Map(), whole = together(fleetSums(view.from, view.to));
-    holderCells((at, bucket, hours, currency, cost, isGhost) => {
+    holderCells((at, bucket, cell, isGhost) => {
       if (!isGhost) return;
       const key = `${at.workload}:${at.state}:${at.reason}`;
       if (!ghosts.has(key)) ghosts.set(key, { at, sum: amount() });
-      add(ghosts.get(key).sum, hours, currency, cost);
+      add(ghosts.get(key).sum, ...cell);
     });
     const byMoney = isByMoney(whole);
-    const size = (one) => (byMoney ? Object.values(one.costs)[0] || 0 : one.hours);
+    const size = (one) => (byMoney ? moneyOf(one) : one.hours);
     const found = [...ghosts.values()].map((ghost) => ({ at: ghost.at, sum: parts(ghost.sum, TENTHOUSANDTH) })).sort((a, b) => size(b.sum) - size(a.sum) || b.sum.hours - a.sum.hours);
     const filtered = Object.keys(view.filters).length ? ', of what is chosen above' : '';
     byId('actions-says').textContent = `${daysText(view.from, view.to)}${filtered}, ${byMoney ? 'by money' : 'by GPU-hours'}${found.length > SHOWN ? `, ${SHOWN} of ${found.length}` : ''}`;
@@ -431,37 +454,77 @@
     })));
   }
 
-  function showTeams() {
-    const rows = data.chargeback, months = [...new Set(rows.month)].sort();
-    byId('basis').replaceChildren(...BASES.map(([name, label]) => element('button', { type: 'button', 'aria-pressed': String(view.basis === name), onclick: () => choose({ basis: name }) }, label)));
-    const currency = view.measure >= 0 ? view.measure : 0, teams = new Map();
-    for (let i = 0; i < rows.month.length; i++) {
-      if (rows.line[i] !== 'held' || (rows.currency[i] >= 0 && rows.currency[i] !== currency)) continue;
-      const team = rows.team[i];
-      if (!teams.has(team)) teams.set(team, { team, byMonth: new Map() });
-      const months = teams.get(team).byMonth, one = months.get(rows.month[i]) || { held: 0, allocation: 0, usage: 0, fully_loaded: 0, isClosed: true };
-      one.held += rows.held[i] / TENTHOUSANDTH; one.isClosed = one.isClosed && rows.is_closed[i];
-      for (const [name] of BASES) one[name] += rows[name][i] / MICRO;
-      months.set(rows.month[i], one);
+  /* the chargeback: by month, in one currency or in that of reports; what has no price, or no rate, is told */
+  const charge = () => ({ hours: 0, allocation: 0, usage: 0, fully_loaded: 0, isPart: false });
+  function chargeOf(cells, i, sum) {
+    sum.hours += cells.hours[i] / TENTHOUSANDTH;
+    if (cells.currency[i] < 0) { sum.isPart = sum.isPart || cells.hours[i] > 0; return; }
+    for (const [basis] of BASES) {
+      const exchange = view.measure === REPORTING ? cells[`${basis}_exchange`][i] : 0;
+      if (exchange === null) sum.isPart = sum.isPart || cells[basis][i] !== 0;
+      else sum[basis] += (cells[basis][i] + exchange) / MICRO;
     }
-    const last = months[months.length - 1], of = (team, month) => team.byMonth.get(month) || { held: 0, allocation: 0, usage: 0, fully_loaded: 0, isClosed: true };
-    const shown = [...teams.values()].sort((a, b) => of(b, last)[view.basis] - of(a, last)[view.basis]);
-    if (!shown.length || !data.currencies.length) { empty('teams-chart', 'No team held priced time.'); byId('teams-table').replaceChildren(); return; }
-    const code = data.currencies[currency], drawn = shown.slice(0, MOST_SERIES), rest = shown.slice(MOST_SERIES);
-    const series = drawn.map((team) => [data.teams[team.team], months.map((month) => of(team, month)[view.basis])]);
-    if (rest.length) series.push([`${rest.length} others`, months.map((month) => rest.reduce((sum, team) => sum + of(team, month)[view.basis], 0))]);
-    draw('teams-chart', `Chargeback, ${last}: ${drawn.slice(0, 8).map((team) => `${data.teams[team.team]} ${fixed(of(team, last)[view.basis], 2)} ${code}`).join('; ')}`, {
-      grid: { left: 56, right: 12, top: 28, bottom: 56 }, legend: { ...legend(), data: series.map(([name]) => name) },
-      xAxis: axis({ type: 'category', data: months, splitLine: { show: false } }),
+  }
+  function charges(cells, key) {
+    const currency = view.measure >= 0 ? view.measure : 0, sums = new Map();
+    for (let i = 0; i < cells.month.length; i++) {
+      if (cells.currency[i] >= 0 && view.measure !== REPORTING && cells.currency[i] !== currency) continue;
+      if (!sums.has(cells[key][i])) sums.set(cells[key][i], new Map());
+      const byMonth = sums.get(cells[key][i]);
+      if (!byMonth.has(cells.month[i])) byMonth.set(cells.month[i], charge());
+      chargeOf(cells, i, byMonth.get(cells.month[i]));
+    }
+    return [...sums];
+  }
+  function addCharges(several) {
+    const sum = charge();
+    for (const one of several) {
+      for (const name of ['hours', ...BASES.map(([basis]) => basis)]) sum[name] += one[name];
+      sum.isPart = sum.isPart || one.isPart;
+    }
+    return sum;
+  }
+  function showTeams() {
+    const all = data.chargeback, choice = all.choices[view.charged], basis = view.basis;
+    const months = [...new Set([...choice.rows.month, ...all.lines.month])].sort(), month = months.includes(view.month) ? view.month : months[months.length - 1];
+    const press = (label, isPressed, change) => element('button', { type: 'button', 'aria-pressed': String(isPressed), onclick: () => choose(change) }, label);
+    byId('charged').replaceChildren(...CHARGED.map((name) => press(`by ${name}`, view.charged === name, { charged: name, allCharged: false })));
+    byId('basis').replaceChildren(...BASES.map(([name, label]) => press(label, basis === name, { basis: name })));
+    byId('month').replaceChildren(...[...months].reverse().map((name) => element('option', { value: name }, name)));
+    byId('month').value = month || '';
+    if (!months.length || !data.currencies.length) { empty('teams-chart', 'No priced time, and no bill.'); byId('teams-table').replaceChildren(); return; }
+    const code = view.measure === REPORTING ? data.reporting : data.currencies[view.measure >= 0 ? view.measure : 0];
+    const of = (one, at) => one.byMonth.get(at) || charge(), isThere = (one) => Math.abs(of(one, month).hours) > NO_TIME || of(one, month).isPart || BASES.some(([name]) => of(one, month)[name] !== 0);
+    const named = charges(choice.rows, 'member').map(([place, byMonth]) => ({ ...choice.members[place], byMonth })).sort((a, b) => of(b, month)[basis] - of(a, month)[basis] || of(b, month).hours - of(a, month).hours);
+    const order = Object.keys(all.labels), lines = charges(all.lines, 'line').map(([line, byMonth]) => ({ line, byMonth })).sort((a, b) => order.indexOf(a.line) - order.indexOf(b.line));
+    const where = (one) => (one.cluster >= 0 ? ` · ${data.clusters[one.cluster]}` : ''), label = (one) => `${one.name}${where(one)}`;
+    const drawn = named.slice(0, MOST_SERIES), rest = named.slice(MOST_SERIES), sumAt = (several) => months.map((at) => several.reduce((sum, one) => sum + of(one, at)[basis], 0));
+    const series = drawn.map((one, place) => ({ name: label(one), color: SERIES[place], data: sumAt([one]) }));
+    if (rest.length) series.push({ name: `${rest.length} others`, color: '#7d8894', data: sumAt(rest) });
+    series.push({ name: 'charged to nobody', color: REST, data: sumAt(lines) });
+    const isPart = (at) => [...named, ...lines].some((one) => of(one, at).isPart), labels = months.map((at) => `${at}${isPart(at) ? ' + ?' : ''}`);
+    draw('teams-chart', `Chargeback by ${view.charged}, ${month}, ${code}: ${series.slice(0, 8).map((one) => `${one.name} ${fixed(one.data[months.indexOf(month)], 2)}`).join('; ')}`, {
+      grid: { left: 56, right: 12, top: 28, bottom: 56 }, legend: { ...legend(), data: series.map((one) => one.name) },
+      xAxis: axis({ type: 'category', data: labels, splitLine: { show: false } }),
       yAxis: axis({ type: 'value', name: code, nameTextStyle: { color: inks.soft, align: 'left' }, axisLabel: { color: inks.soft, formatter: compact } }),
       tooltip: { trigger: 'item', formatter: (point) => tipRows(point.name, [[point.marker, point.seriesName, `${fixed(point.value, 2)} ${code}`]]) },
-      series: series.map(([name, values]) => ({ type: 'bar', stack: 'teams', name, data: values, barMaxWidth: 72 })),
-    });
-    const monthsShown = months.slice(-1);
-    table('teams-table', `${last}${shown.some((team) => !of(team, last).isClosed) ? ', not closed yet' : ''}, in ${code}`, [['team', ''], ['GPU-hours held', 'n'], ['allocated', 'n'], ['used', 'n wide'], ['fully loaded', 'n wide']], shown.filter((team) => monthsShown.some((month) => of(team, month).held > 0)).map((team) => {
-      const one = of(team, last);
-      return { cells: [[isolated(data.teams[team.team])], hoursText(one.held), fixed(one.allocation, 2), fixed(one.usage, 2), fixed(one.fully_loaded, 2)] };
-    }));
+      series: series.map((one) => ({ type: 'bar', stack: 'charges', name: one.name, data: one.data, itemStyle: { color: one.color }, barMaxWidth: 72 })),
+    }, (point) => choose({ month: months[point.dataIndex] }));
+    const charged = named.filter(isThere), shown = view.allCharged ? charged : charged.slice(0, MOST_CHARGED), left = charged.slice(shown.length), unheld = lines.filter(isThere);
+    const sum = (several) => addCharges(several.map((one) => of(one, month))), text = (value, isPart) => (isPart ? (value ? `${fixed(value, 2)} + ?` : '?') : fixed(value, 2));
+    const row = (name, one, kind) => ({ class: kind, cells: [name, Math.abs(one.hours) > NO_TIME ? hoursText(one.hours) : '', ...BASES.map(([name]) => text(one[name], one.isPart))] });
+    const isOpen = all.closed.month.some((at, i) => at === month && !all.closed.is_closed[i] && (view.measure === REPORTING || all.closed.currency[i] < 0 || data.currencies[all.closed.currency[i]] === code));
+    const others = view.measure === REPORTING ? 0 : data.currencies.length - 1;
+    table('teams-table', `${month}${isOpen ? ', not closed yet' : ''}, in ${code}${others ? `; ${others} other ${others === 1 ? 'currency is' : 'currencies are'} under “measured in”` : ''}`,
+      [[view.charged, ''], ['GPU-hours', 'n'], ...BASES.map(([name, label]) => [label, name === basis ? 'n' : 'n wide'])], [
+        ...shown.map((one) => row([isolated(one.name), where(one) ? element('span', { class: 'soft' }, isolated(where(one))) : null], of(one, month))),
+        ...(left.length ? [row(`${left.length} others`, sum(left))] : []),
+        ...(charged.length ? [row('Charged', sum(charged), 'sum')] : []),
+        ...unheld.map((one) => row(all.labels[one.line], of(one, month), 'nobody')),
+        ...(unheld.length ? [row('Charged to nobody', sum(unheld), 'sum')] : []),
+        row('The whole month', sum([...charged, ...unheld]), 'sum'),
+      ]);
+    if (left.length) byId('teams-table').append(element('p', {}, element('button', { type: 'button', onclick: () => choose({ allCharged: true }) }, `show all ${charged.length}`)));
   }
 
   function showObserved() {
@@ -519,8 +582,10 @@
     byId(id).replaceChildren(element('option', { value: '-1' }, first), ...names.map((name, place) => element('option', { value: String(place) }, name)));
   }
   options('cluster', 'all', data.clusters); options('measure', 'GPU-hours', data.currencies);
+  if (data.reporting) byId('measure').append(element('option', { value: String(REPORTING) }, `all money in ${data.reporting}`));
   for (const [id, key] of [['cluster', 'cluster'], ['measure', 'measure']]) byId(id).addEventListener('change', (event) => choose({ [key]: Number(event.target.value), filters: key === 'cluster' ? {} : view.filters }));
   byId('theme').addEventListener('change', (event) => choose({ theme: event.target.value }));
+  byId('month').addEventListener('change', (event) => choose({ month: event.target.value }));
   for (const id of ['from', 'to']) byId(id).addEventListener('change', (event) => {
     const day = dayOf(event.target.value);
     if (!Number.isFinite(day)) return showControls();

@@ -124,7 +124,8 @@ def test_rules_that_cannot_be_asked_are_told_and_keep_nobody_from_the_page(own_h
     said = words_of(write_report(database, own_home).read_text(), "alerts")
     assert "None of 1 rule about published figures fired" in said
     assert "1 could not be asked." in said
-    assert "line 3: no kind 'no_such_kind' is known" in said
+    assert "config/alert_rules.csv, line 3: no kind 'no_such_kind' is known" in said
+    assert f"{own_home.root}" not in said
     assert "silence: v000007 lacks what source_silent needs" in said
     rules_path(own_home).write_text("nonsense\n1\n")
     assert "The rules cannot be read, so that none was asked." in words_of(write_report(database, own_home).read_text(), "alerts")

@@ -24,7 +24,8 @@ from warehouse.digest.reading import read
 from warehouse.first_screen import Amount
 from warehouse.home import PROJECT_ROOT, Home
 from warehouse.publication import publish as publishing
-from warehouse.report import write
+from warehouse.report import chargeback, write
+from warehouse.report.chargeback import BASES
 from warehouse.report.page import unpack
 from warehouse.report.write import write_report
 
@@ -164,6 +165,80 @@ def test_unit_costs_are_those_of_the_mail(own_home: Home) -> None:
     }
 
 
+def test_by_whoever_it_is_charged_the_month_is_the_same_and_nobodys_lines_make_it_whole(own_home: Home) -> None:
+    charged = contents_of(write_report(publish(own_home)))["chargeback"]
+    lines = charged["lines"]
+    for choice, found in charged["choices"].items():
+        rows = found["rows"]
+        held = {basis: sum(rows[basis]) for basis in BASES}
+        assert held == {"allocation": 18_000_000, "usage": 13_000_000, "fully_loaded": 18_000_000}, choice
+        assert {basis: held[basis] + sum(lines[basis]) for basis in BASES} == dict.fromkeys(BASES, 35_500_000), choice
+        assert sum(rows["hours"]) + sum(lines["hours"]) == 15 * 10_000, choice
+    by_application = dict(
+        zip(
+            (
+                charged["choices"]["application"]["members"][place]["name"]
+                for place in charged["choices"]["application"]["rows"]["member"]
+            ),
+            charged["choices"]["application"]["rows"]["allocation"],
+            strict=True,
+        )
+    )
+    assert by_application == {"app of chat": 10_000_000, "app of train": 8_000_000}
+    nobodys = dict(zip(lines["line"], zip(lines["allocation"], lines["usage"], lines["fully_loaded"], strict=True), strict=True))
+    assert nobodys == {
+        "held_unused": (0, 5_000_000, 0),
+        "unallocated": (10_000_000,) * 3,
+        "out_of_service": (2_000_000,) * 3,
+        "commitment_unused": (7_000_000,) * 3,
+        "non_time": (-1_500_000,) * 3,
+    }
+    assert set(nobodys) <= set(charged["labels"])
+
+
+def test_of_very_many_the_largest_are_charged_by_name_and_the_others_together(
+    own_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chargeback, "MOST_CHARGEBACK_ROWS", 1)
+    charged = contents_of(write_report(publish(own_home)))["chargeback"]["choices"]["workload"]
+    names = [charged["members"][place]["name"] for place in charged["rows"]["member"]]
+    assert dict(zip(names, charged["rows"]["allocation"], strict=True)) == {"chat": 10_000_000, "other workloads": 8_000_000}
+
+
+EURO = (DAY, "a", "a/x/chat", "idle_compute", "", "billing", "EUR", 0.5, "10")
+
+
+def test_money_of_several_currencies_has_its_exchange_beside_it_where_rates_are(own_home: Home) -> None:
+    database = publish(own_home, ledger=[*LEDGER, EURO], rates={"USD": 1, "EUR": 1.25})
+    contents = contents_of(write_report(database))
+    assert contents["reporting"] == "USD"
+    with connect(database, read_only=True) as connection:
+        (reported,) = connection.execute("select sum(cost_reporting) from mart_ghost_capacity_daily").fetchall()[0]
+    for part, scale in (("fleet", 10**6), ("holders", 10**4)):
+        cells = contents[part]
+        assert sum(cells["cost"]) + sum(cells["exchange"]) == int(reported * scale), part
+        assert sorted(set(cells["exchange"])) == [0, int(2.5 * scale)], part
+    teams = contents["chargeback"]["choices"]["team"]["rows"]
+    assert sum(teams["allocation"]) + sum(teams["allocation_exchange"]) == 18_000_000 + 12_500_000
+
+
+def test_a_day_without_a_rate_has_no_exchange_and_is_not_nothing(own_home: Home) -> None:
+    contents = contents_of(write_report(publish(own_home, ledger=[*LEDGER, EURO], rates={"USD": 1, "EUR": 1.25}, rates_from=DAY)))
+    fleet = contents["fleet"]
+    assert {exchange for day, exchange in zip(fleet["day"], fleet["exchange"], strict=True) if day == 0} == {None}
+    assert None not in [exchange for day, exchange in zip(fleet["day"], fleet["exchange"], strict=True) if day == 1]
+    assert None in contents["chargeback"]["choices"]["team"]["rows"]["allocation_exchange"], "the month has such a day"
+
+
+@pytest.mark.parametrize("rates", [{}, {"USD": 1}], ids=["no rate", "nothing to convert"])
+def test_without_another_currency_or_a_rate_nothing_is_converted(own_home: Home, rates: dict[str, float]) -> None:
+    ledger = LEDGER if rates else [*LEDGER, EURO]
+    contents = contents_of(write_report(publish(own_home, ledger=ledger, rates=rates)))
+    assert contents["reporting"] is None
+    assert "exchange" not in {*contents["fleet"], *contents["holders"]}
+    assert not [name for name in contents["chargeback"]["lines"] if "exchange" in name]
+
+
 def test_the_page_asks_nobody_and_runs_its_own_two_scripts_only(own_home: Home) -> None:
     page = _Elements(write_report(publish(own_home)).read_text())
     for tag, attributes in page.elements:
@@ -208,8 +283,10 @@ def test_a_name_is_text_and_nothing_else(own_home: Home) -> None:
     assert not re.search("[\u2028\u2029\u202e\u2066\x00]", shown)
     assert "x" * 500 not in shown
     contents = contents_of(path)
-    said = [*(workload["name"] for workload in contents["workloads"]), *contents["clusters"], *contents["teams"]]
-    assert len(said) > 3 * len(names)
+    charged = [member["name"] for choice in contents["chargeback"]["choices"].values() for member in choice["members"]]
+    said = [*(workload["name"] for workload in contents["workloads"]), *contents["clusters"], *contents["teams"], *charged]
+    assert len(charged) > 3 * len(names)
+    assert len(said) > 6 * len(names)
     assert all(len(name) <= 60 for name in said)
     assert not re.search("[\u2028\u2029\u202e\u2066\r\n\x00]", "".join(said))
 

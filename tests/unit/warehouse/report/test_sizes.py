@@ -9,12 +9,13 @@ import duckdb
 import pytest
 
 from tests.unit.warehouse.digest import small_fleet
-from tests.unit.warehouse.report.reported_fleet import publish
+from tests.unit.warehouse.report.reported_fleet import convert, publish
 from tests.unit.warehouse.report.test_report import contents_of
 from warehouse.home import Home
 from warehouse.report.sizes import (
     DAYS_BY_DAY,
     MOST_HOLDER_CELLS,
+    MOST_HOLDER_CELLS_REPORTING,
     MOST_MAP_CELLS,
     PERIODS,
     choose_largest,
@@ -71,11 +72,19 @@ create or replace table mart_data_coverage_daily as
         cast(hash(n, usage_date) % 90000000 as bigint) as rows_landed, cast(0 as bigint) as rows_quarantined,
         timestamp '2026-11-10' as last_landed_at
     from range(18) as sources (n), (select distinct usage_date from fct_gpu_ledger_hourly);
+create or replace table mart_cost_allocation_daily as
+    select usage_date, case when workload_id = 'unallocated' then state else 'held' end as cost_line,
+        dim_workloads.cluster, team,
+        if(workload_id = 'unallocated', 'unallocated', 'application ' || workload_id) as application,
+        if(workload_id = 'unallocated', 'unallocated', 'model ' || workload_id) as model,
+        workload_id, currency, sum(gpu_hours) as gpu_hours, cast(sum(cost) as decimal(18, 6)) as cost,
+        cast(sum(case when workload_id = 'unallocated' then 0 else cost end) as decimal(18, 6)) as allocation_cost,
+        cast(sum(case when workload_id = 'unallocated' then 0 else cost / 3 end) as decimal(18, 6)) as usage_cost,
+        cast(sum(case when workload_id = 'unallocated' then 0 else cost * 1.1 end) as decimal(18, 6)) as fully_loaded_cost
+    from fct_gpu_ledger_hourly as ledger left join dim_workloads using (workload_id) group by all;
 create or replace table mart_team_chargeback_monthly as
-    select date_trunc('month', usage_date) as month_start_date, coalesce(team, 'unknown') as team, 'held' as cost_line, currency,
-        sum(gpu_hours) as gpu_hours, sum(gpu_hours) as held_gpu_hours, sum(cost) as cost, sum(cost) as allocation_cost,
-        sum(cost) / 3 as usage_cost, sum(cost) * 1.1 as fully_loaded_cost, true as is_closed
-    from fct_gpu_ledger_hourly left join dim_workloads using (workload_id) group by all;
+    select date_trunc('month', usage_date) as month_start_date, team, cost_line, currency, true as is_closed
+    from mart_cost_allocation_daily group by all;
 """
 
 
@@ -115,22 +124,33 @@ def test_rows_are_kept_from_the_newest_day_back() -> None:
     assert first_that_fits([], 5) is None
 
 
-def test_a_year_of_a_thousand_gpus_is_under_three_megabytes_and_adds_up(home: Path) -> None:
+@pytest.mark.parametrize("is_converted", [False, True], ids=["one currency", "in another currency as well"])
+def test_a_year_of_a_thousand_gpus_is_under_three_megabytes_and_adds_up(home: Path, is_converted: bool) -> None:
     database = publish(Home.from_environment().create(), ledger=small_fleet.LEDGER)
     with duckdb.connect(str(database)) as connection:
         connection.execute(LARGE)
+        if is_converted:
+            for table in ("mart_ghost_capacity_daily", "fct_gpu_ledger_hourly", "mart_cost_allocation_daily"):
+                connection.execute(f"update {table} set currency = 'XTS'")
+        convert(connection, {"XTS": 0.987654})
         whole = connection.execute("select sum(gpu_hours), sum(cost) from mart_ghost_capacity_daily").fetchone()
     page = write_report(database)
     assert page.stat().st_size < 3_000_000, f"{page.stat().st_size:,} bytes"
     contents = contents_of(page)
     assert contents["days"] == DAYS
-    assert MOST_HOLDER_CELLS / 2 < len(contents["holders"]["hours"]) <= MOST_HOLDER_CELLS, "an empty page proves nothing"
+    most = MOST_HOLDER_CELLS_REPORTING if is_converted else MOST_HOLDER_CELLS
+    assert most / 2 < len(contents["holders"]["hours"]) <= most, "an empty page proves nothing"
+    assert contents["reporting"] == ("USD" if is_converted else None)
     names = {workload["name"] for workload in contents["workloads"]}
     assert "other workloads" in names
     assert len(names) > 20
     assert set(contents["teams"]) == {f"team-{number}" for number in range(20)} | {"unallocated"}
     assert contents["map"]["unit"] == "day"
     assert sum(map(len, contents["map"]["shares"])) <= MOST_MAP_CELLS
+    sizes = {choice: len(found["members"]) for choice, found in contents["chargeback"]["choices"].items()}
+    # 300 × 13 months; where money stands twice the smaller ones are one
+    several = 2_000 // 13 + 1 if is_converted else WORKLOADS
+    assert sizes == {"team": 20, "application": several, "model": several, "workload": several}
     assert whole is not None
     for part, scale in (("fleet", 10**6), ("holders", 10**4)):
         assert sum(contents[part]["hours"]) / scale == pytest.approx(whole[0], rel=1e-7), part
