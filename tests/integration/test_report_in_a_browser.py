@@ -172,6 +172,7 @@ def test_all_money_is_one_sum_in_the_reporting_currency(own_home: Home, tmp_path
     both = look(page, tmp_path, DESKTOP, "light", "from=2026-11-08&measure=reporting")["text"]
     assert "39.50 USD + ?" in both, "the day before has no rate"
     assert "? where a day has none" in both
+    assert "held, and not productive 0.00 12.50 + ? 0.00" in " ".join(both.split()), "a month with such a day is told as well"
     assert "all money in" not in look(write_report(publish(own_home)), tmp_path, DESKTOP, "light", "measure=reporting")["text"]
 
 

@@ -455,14 +455,13 @@
   }
 
   /* the chargeback: by month, in one currency or in that of reports; what has no price, or no rate, is told */
-  const charge = () => ({ hours: 0, allocation: 0, usage: 0, fully_loaded: 0, isPart: false });
+  const charge = () => ({ hours: 0, allocation: 0, usage: 0, fully_loaded: 0, unknown: new Set() });
   function chargeOf(cells, i, sum) {
     sum.hours += cells.hours[i] / TENTHOUSANDTH;
-    if (cells.currency[i] < 0) { sum.isPart = sum.isPart || cells.hours[i] > 0; return; }
     for (const [basis] of BASES) {
-      const exchange = view.measure === REPORTING ? cells[`${basis}_exchange`][i] : 0;
-      if (exchange === null) sum.isPart = sum.isPart || cells[basis][i] !== 0;
-      else sum[basis] += (cells[basis][i] + exchange) / MICRO;
+      const isPriced = cells.currency[i] >= 0, exchange = isPriced && view.measure === REPORTING ? cells[`${basis}_exchange`][i] : 0;
+      if (isPriced && exchange !== null) sum[basis] += (cells[basis][i] + exchange) / MICRO;
+      else if (isPriced ? cells[basis][i] !== 0 : cells.hours[i] > 0) sum.unknown.add(basis);
     }
   }
   function charges(cells, key) {
@@ -480,7 +479,7 @@
     const sum = charge();
     for (const one of several) {
       for (const name of ['hours', ...BASES.map(([basis]) => basis)]) sum[name] += one[name];
-      sum.isPart = sum.isPart || one.isPart;
+      one.unknown.forEach((basis) => sum.unknown.add(basis));
     }
     return sum;
   }
@@ -494,7 +493,7 @@
     byId('month').value = month || '';
     if (!months.length || !data.currencies.length) { empty('teams-chart', 'No priced time, and no bill.'); byId('teams-table').replaceChildren(); return; }
     const code = view.measure === REPORTING ? data.reporting : data.currencies[view.measure >= 0 ? view.measure : 0];
-    const of = (one, at) => one.byMonth.get(at) || charge(), isThere = (one) => Math.abs(of(one, month).hours) > NO_TIME || of(one, month).isPart || BASES.some(([name]) => of(one, month)[name] !== 0);
+    const of = (one, at) => one.byMonth.get(at) || charge(), isThere = (one) => Math.abs(of(one, month).hours) > NO_TIME || of(one, month).unknown.size || BASES.some(([name]) => of(one, month)[name] !== 0);
     const named = charges(choice.rows, 'member').map(([place, byMonth]) => ({ ...choice.members[place], byMonth })).sort((a, b) => of(b, month)[basis] - of(a, month)[basis] || of(b, month).hours - of(a, month).hours);
     const order = Object.keys(all.labels), lines = charges(all.lines, 'line').map(([line, byMonth]) => ({ line, byMonth })).sort((a, b) => order.indexOf(a.line) - order.indexOf(b.line));
     const where = (one) => (one.cluster >= 0 ? ` · ${data.clusters[one.cluster]}` : ''), label = (one) => `${one.name}${where(one)}`;
@@ -502,7 +501,7 @@
     const series = drawn.map((one, place) => ({ name: label(one), color: SERIES[place], data: sumAt([one]) }));
     if (rest.length) series.push({ name: `${rest.length} others`, color: '#7d8894', data: sumAt(rest) });
     series.push({ name: 'charged to nobody', color: REST, data: sumAt(lines) });
-    const isPart = (at) => [...named, ...lines].some((one) => of(one, at).isPart), labels = months.map((at) => `${at}${isPart(at) ? ' + ?' : ''}`);
+    const isPart = (at) => [...named, ...lines].some((one) => of(one, at).unknown.has(basis)), labels = months.map((at) => `${at}${isPart(at) ? ' + ?' : ''}`);
     draw('teams-chart', `Chargeback by ${view.charged}, ${month}, ${code}: ${series.slice(0, 8).map((one) => `${one.name} ${fixed(one.data[months.indexOf(month)], 2)}`).join('; ')}`, {
       grid: { left: 56, right: 12, top: 28, bottom: 56 }, legend: { ...legend(), data: series.map((one) => one.name) },
       xAxis: axis({ type: 'category', data: labels, splitLine: { show: false } }),
@@ -512,7 +511,7 @@
     }, (point) => choose({ month: months[point.dataIndex] }));
     const charged = named.filter(isThere), shown = view.allCharged ? charged : charged.slice(0, MOST_CHARGED), left = charged.slice(shown.length), unheld = lines.filter(isThere);
     const sum = (several) => addCharges(several.map((one) => of(one, month))), text = (value, isPart) => (isPart ? (value ? `${fixed(value, 2)} + ?` : '?') : fixed(value, 2));
-    const row = (name, one, kind) => ({ class: kind, cells: [name, Math.abs(one.hours) > NO_TIME ? hoursText(one.hours) : '', ...BASES.map(([name]) => text(one[name], one.isPart))] });
+    const row = (name, one, kind) => ({ class: kind, cells: [name, Math.abs(one.hours) > NO_TIME ? hoursText(one.hours) : '', ...BASES.map(([name]) => text(one[name], one.unknown.has(name)))] });
     const isOpen = all.closed.month.some((at, i) => at === month && !all.closed.is_closed[i] && (view.measure === REPORTING || all.closed.currency[i] < 0 || data.currencies[all.closed.currency[i]] === code));
     const others = view.measure === REPORTING ? 0 : data.currencies.length - 1;
     table('teams-table', `${month}${isOpen ? ', not closed yet' : ''}, in ${code}${others ? `; ${others} other ${others === 1 ? 'currency is' : 'currencies are'} under “measured in”` : ''}`,
