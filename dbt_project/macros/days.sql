@@ -71,6 +71,24 @@
     {%- endif -%}
 {%- endmacro -%}
 
+{#- Whether an interval lies in a day that the build replaces, or begins or ends where one does. -#}
+{%- macro meets_priced_days(started_at, ended_at) -%}
+    exists (
+        select 1
+        from {{ ref('int_days_touched') }} as days
+        where {{ started_at }} <= days.usage_date + interval 1 day and {{ ended_at }} >= days.usage_date
+    )
+{%- endmacro -%}
+
+{#- Incremental strategy for intervals over days (started_at, ended_at): those that meet the days are deleted and written anew. -#}
+{%- macro get_incremental_replace_spans_sql(arguments) -%}
+    {%- set columns = arguments['dest_columns'] | map(attribute='name') | join(', ') -%}
+    delete from {{ arguments['target_relation'] }}
+    where {{ meets_priced_days('started_at', 'ended_at') }};
+    insert into {{ arguments['target_relation'] }} ({{ columns }})
+    select {{ columns }} from {{ arguments['temp_relation'] }}
+{%- endmacro -%}
+
 {#- Incremental strategy: whole days are deleted and written anew, days without new rows included. -#}
 {%- macro get_incremental_replace_days_sql(arguments) -%}
     {%- set columns = arguments['dest_columns'] | map(attribute='name') | join(', ') -%}
@@ -124,4 +142,23 @@
             )
         from {{ source('control', 'build_window') }} as build_window
     )
+{%- endmacro -%}
+
+{#- For a test: the rows of a model that this build wrote. Those of other days were tested by the build that wrote them. -#}
+{%- macro of_this_build(relation) -%}
+    {%- if execute and not flags.FULL_REFRESH -%}
+        {%- set node = (graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
+            | selectattr('name', 'equalto', relation.identifier) | list | first) -%}
+        {%- set days = adapter.get_relation(relation.database, relation.schema, 'int_days_touched') -%}
+        {%- if days and node and node.config.incremental_strategy == 'replace_days' and node.config.meta.get('days') != 'landed' -%}
+            (
+                select * from {{ relation }}
+                where {{ node.config.meta.get('day_column', 'usage_date') }} in (select days.usage_date from {{ days }} as days)
+            )
+        {%- else -%}
+            {{ relation }}
+        {%- endif -%}
+    {%- else -%}
+        {{ relation }}
+    {%- endif -%}
 {%- endmacro -%}

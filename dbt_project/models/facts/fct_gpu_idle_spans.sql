@@ -1,8 +1,40 @@
+-- A span may be of many days. A build puts those together anew that lie in its days or meet them; where they reach further, what
+-- was there before tells how far, and what was too short to be there lies in the day beside.
+
+{{ config(materialized='incremental', incremental_strategy='replace_spans') }}
+
 with
+
+{% if is_incremental() %}
+
+replaced as (
+
+    select * from {{ this }}
+    where {{ meets_priced_days('started_at', 'ended_at') }}
+
+),
+
+days_reached as (
+
+    select cast({{ each_touched('day', 'started_at', 'ended_at') }} as date) as usage_date
+    from replaced
+    union
+    select usage_date from {{ ref('int_days_touched') }}
+    union
+    select usage_date - 1 from {{ ref('int_days_touched') }}
+    union
+    select usage_date + 1 from {{ ref('int_days_touched') }}
+
+),
+
+{% endif %}
 
 pieces as (
 
     select * from {{ ref('int_idle_spans_priced') }}
+    {% if is_incremental() %}
+    where usage_date in (select days_reached.usage_date from days_reached)
+    {% endif %}
 
 ),
 
@@ -50,7 +82,11 @@ final as (
         case when is_priced then currency else 'unknown' end as currency
 
     from stitched
-    where idle_minutes >= {{ var('idle_span_minutes') }}
+    where
+        idle_minutes >= {{ var('idle_span_minutes') }}
+        {% if is_incremental() %}
+        and {{ meets_priced_days('started_at', 'ended_at') }}
+        {% endif %}
 
 )
 

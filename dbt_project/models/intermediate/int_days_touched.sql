@@ -124,7 +124,8 @@ context_days as (
 
 ),
 
--- a card first seen on a day may be the one that a run of those days held for longer
+-- a card seen on a day may be the one that a run held for longer: a run that began up to a day after it was seen, or before
+-- by the grace that inventory gives, by a clock that is off by the most that is set right
 late_sightings as (
 
     select distinct {{ each_touched('day', 'changes.started_at', 'changes.ended_at') }} as usage_date
@@ -132,7 +133,10 @@ late_sightings as (
     inner join days_landed
         on
             days_landed.table_name in ('gpu_samples', 'gpu_inventory')
-            and cast(changes.started_at as date) between days_landed.usage_date - 1 and days_landed.usage_date + 1
+            and changes.started_at >= days_landed.usage_date
+                - interval {{ var('inventory_absent_minutes') + var('clock_skew_most_minutes') }} minute
+            and changes.started_at < days_landed.usage_date + interval 1 day + interval {{ var('inventory_carry_hours') }} hour
+                + interval {{ var('clock_skew_most_minutes') }} minute
 
 ),
 

@@ -2,7 +2,7 @@
 {% test closed_list(model, column_name, to, field) %}
 
 select model.{{ column_name }}
-from {{ model }} as model
+from {{ of_this_build(model) }} as model
 left join {{ to }} as listed
     on model.{{ column_name }} = listed.{{ field }}
 where listed.{{ field }} is null

@@ -9,7 +9,7 @@ added as (
         *,
         {% for part in parts %}{{ part }}{{ ' + ' if not loop.last }}{% endfor %} as sum_of_parts
 
-    from {{ model }}
+    from {{ of_this_build(model) }} as built
 
 )
 

@@ -3,7 +3,7 @@
 
 select
     {% for column in columns %}{{ column }}, {% endfor %}count(*) as row_count
-from {{ model }}
+from {{ of_this_build(model) }} as built
 group by {{ columns | join(', ') }}
 having
     count(*) > 1

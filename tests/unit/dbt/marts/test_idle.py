@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.unit.dbt.harness import Harness, Row
 from tests.unit.dbt.marts.inputs import MIDNIGHT, MINUTE_US, day, give, held_hour, idle_minutes, rated_hour
@@ -133,3 +137,82 @@ def test_each_currency_has_its_hours_once(harness: Harness) -> None:
         "USD": (1.0, 1.0, Decimal(2)),
         "unknown": (1.0, 0.5, None),
     }
+
+
+def pieces_of(days: Sequence[tuple[int, int]]) -> list[Row]:
+    """Idle pieces of one slot: of each day the first so many and the last so many minutes, the whole of it where they meet."""
+    rows = []
+    for number, (first, last) in enumerate(days):
+        begin, end = MIDNIGHT + timedelta(days=number), MIDNIGHT + timedelta(days=number + 1)
+        parts = (
+            [(begin, end)]
+            if first + last >= 1440
+            else [(begin, begin + timedelta(minutes=first)), (end - timedelta(minutes=last), end)]
+        )
+        for started_at, ended_at in parts:
+            minutes = int((ended_at - started_at) / timedelta(minutes=1))
+            row = {"usage_date": begin.date(), "cluster": "c", "slot_id": "s", "run_id": "r", "gpu_id": "g", "workload_id": "w"}
+            row |= {"started_at": started_at, "ended_at": ended_at, "idle_minutes": minutes, "cost": Decimal(minutes)}
+            rows += [row | {"memory_minutes": 0, "memory_byte_minutes": 0.0, "currency": "USD"}] if minutes else []
+    return rows
+
+
+class SpansByDay:
+    """`fct_gpu_idle_spans` built whole, and built again for some days; rendered once."""
+
+    def __init__(self) -> None:
+        self.harness = Harness()
+        self.harness.give("int_idle_spans_priced", PRICED_PIECES, [])
+        self.harness.give("int_days_touched", {"usage_date": "date"}, [])
+        self.whole = self.harness.render("fct_gpu_idle_spans")
+        self.part = self.harness.render("fct_gpu_idle_spans", is_incremental=lambda: True, this="fct_gpu_idle_spans")
+        names = [row[0] for row in self.harness.connection.execute(f"describe {self.whole}").fetchall()]
+        arguments = {"target_relation": "fct_gpu_idle_spans", "temp_relation": "rebuilt"}
+        arguments |= {"dest_columns": [SimpleNamespace(name=name) for name in names]}
+        self.replace = self.harness.render_text("{{ get_incremental_replace_spans_sql(arguments) }}", arguments=arguments)
+
+    def build(self, pieces: Sequence[Row], touched: set[int] | None = None) -> list[dict[str, Any]]:
+        self.harness.give("int_idle_spans_priced", PRICED_PIECES, pieces)
+        if touched is None:
+            self.harness.connection.execute(f"create or replace table fct_gpu_idle_spans as {self.whole}")
+        else:
+            self.harness.give("int_days_touched", {"usage_date": "date"}, [{"usage_date": day(number)} for number in touched])
+            self.harness.connection.execute(f"create or replace table rebuilt as {self.part}; {self.replace}")
+        return self.harness.rows("select * from fct_gpu_idle_spans order by all nulls last")
+
+
+@pytest.fixture(scope="module")
+def spans_by_day() -> SpansByDay:
+    return SpansByDay()
+
+
+MINUTES = st.sampled_from([0, 2, 4, 5, 700, 1440])
+DAYS = st.lists(st.tuples(MINUTES, MINUTES), min_size=5, max_size=5)
+
+
+@settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
+@given(before=DAYS, after=DAYS, touched=st.sets(st.integers(0, 4), min_size=1))
+def test_spans_of_many_days_are_the_same_whatever_days_are_built_again(
+    spans_by_day: SpansByDay, before: list[tuple[int, int]], after: list[tuple[int, int]], touched: set[int]
+) -> None:
+    changed = [after[number] if number in touched else before[number] for number in range(5)]
+    spans_by_day.build(pieces_of(before))
+    rebuilt = spans_by_day.build(pieces_of(changed), touched)
+    assert rebuilt == spans_by_day.build(pieces_of(changed))
+
+
+PRICED_PIECES = {
+    "usage_date": "date",
+    "cluster": "varchar",
+    "slot_id": "varchar",
+    "run_id": "varchar",
+    "started_at": "timestamp",
+    "ended_at": "timestamp",
+    "gpu_id": "varchar",
+    "workload_id": "varchar",
+    "idle_minutes": "bigint",
+    "memory_minutes": "bigint",
+    "memory_byte_minutes": "double",
+    "currency": "varchar",
+    "cost": "decimal(18,6)",
+}
