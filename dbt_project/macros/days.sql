@@ -67,7 +67,9 @@
     {%- if days | length == 0 -%}
         false
     {%- else -%}
-        {{ day }} in ({% for found in days %}date '{{ found }}'{{ ', ' if not loop.last }}{% endfor %})
+        {#- the range is tested while rows are read, the list only on the rows that are left; it skips whole files -#}
+        ({{ day }} between date '{{ days[0] }}' and date '{{ days[-1] }}'
+            and {{ day }} in ({% for found in days %}date '{{ found }}'{{ ', ' if not loop.last }}{% endfor %}))
     {%- endif -%}
 {%- endmacro -%}
 

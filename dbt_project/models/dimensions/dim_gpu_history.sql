@@ -62,11 +62,11 @@ sightings as (
 
 ),
 
-followed as (
+described as (
 
     select
         sightings.*,
-        md5(concat_ws(
+        concat_ws(
             '|',
             cluster,
             node,
@@ -76,27 +76,26 @@ followed as (
             coalesce(driver_version, ''),
             gpu_model,
             mig_layout
-        )) as fingerprint,
-        lag(md5(concat_ws(
-            '|',
-            cluster,
-            node,
-            coalesce(pci_bus_id, ''),
-            coalesce(cast(gpu_index as varchar), ''),
-            coalesce(serial, ''),
-            coalesce(driver_version, ''),
-            gpu_model,
-            mig_layout
-        ))) over (partition by gpu_id order by seen_at nulls last, cluster nulls last) as fingerprint_before
+        ) as facts
 
     from sightings
+
+),
+
+followed as (
+
+    select
+        described.*,
+        lag(facts) over (partition by gpu_id order by seen_at nulls last, cluster nulls last) as facts_before
+
+    from described
 
 ),
 
 changes as (
 
     select * from followed
-    where fingerprint_before is null or fingerprint <> fingerprint_before
+    where facts_before is null or facts <> facts_before
 
 )
 

@@ -3,6 +3,7 @@
 
 {{ config(materialized='incremental', incremental_strategy='replace_spans') }}
 
+-- depends_on: {{ ref('int_days_touched') }}
 with
 
 {% if is_incremental() %}

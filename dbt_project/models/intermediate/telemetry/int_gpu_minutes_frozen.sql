@@ -26,7 +26,10 @@ whole as (
         idle_us
 
     from {{ ref('int_gpu_minutes_rolled_up') }}
-    where {{ in_partitions('ledger', day='usage_date') }} and bucket_end_at = bucket_start_at + interval 1 minute
+    where
+        {{ in_partitions('touched', day='usage_date') }}
+        and {{ in_touched_days('usage_date') }}
+        and bucket_end_at = bucket_start_at + interval 1 minute
 
     union all
 
@@ -44,7 +47,10 @@ whole as (
         cast(sum(idle_us) as bigint) as idle_us
 
     from {{ ref('int_gpu_minutes_rolled_up') }}
-    where {{ in_partitions('ledger', day='usage_date') }} and bucket_end_at < bucket_start_at + interval 1 minute
+    where
+        {{ in_partitions('touched', day='usage_date') }}
+        and {{ in_touched_days('usage_date') }}
+        and bucket_end_at < bucket_start_at + interval 1 minute
     group by usage_date, cluster, gpu_uuid, slot_uuid, source, date_trunc('minute', bucket_start_at)
 
 ),
@@ -83,7 +89,7 @@ told as (
         power_max_watts
 
     from {{ ref('int_gpu_minutes_rolled_up') }}
-    where reading_count > 0 and {{ in_partitions('ledger', day='usage_date') }}
+    where reading_count > 0 and {{ in_partitions('touched', day='usage_date') }} and {{ in_ledger_minutes('bucket_start_at') }}
 
 ),
 
@@ -239,4 +245,4 @@ select
     reading_count
 
 from compared
-where is_frozen and {{ in_touched_days('usage_date') }}
+where is_frozen
