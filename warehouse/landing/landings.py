@@ -178,6 +178,8 @@ class Landing:
         if not is_committed(self.home.raw, source, run_id) or self._is_damaged(source, run_id):
             return run_id, False
         names = {name for name in tables if TABLES[name].is_reference}
+        if not names:
+            return run_id, True
         newest = [record for record in landed_tables(self.home.raw, source) if record.table_name in names][-1:]
         if not newest or newest[0].content_hash == content_hash:
             return run_id, True
