@@ -39,7 +39,7 @@ CLUSTER = "one_training_hour_with_every_common_state"
 WORLD = PROJECT_ROOT / "tests" / "scenarios" / CLUSTER / "raw"
 
 #: a step → how often it is killed in each round; the dear ones less often
-KILLS_PER_ROUND = {"land": 4, "build": 2, "gate": 2, "publish": 4, "digest": 3, "compact": 3, "retention": 3}
+KILLS_PER_ROUND = {"land": 8, "build": 2, "gate": 3, "publish": 8, "digest": 6, "compact": 6, "retention": 6}
 #: what a step may leave with: rows were quarantined (4)
 GOOD = (0, 4)
 #: the first part of a step is Python's imports, where a kill tries nothing
