@@ -1,7 +1,8 @@
 """`make bench`: land, compact and build one day of 1,000 GPUs sampled every 10 s, and say what it costs in scans.
 
 A scan is DuckDB's own reading of every column of the landed samples, in the same run on the same machine. The part of
-the build that grows with the data is the time of its dbt nodes, less the time the same nodes take for a fleet of 8 GPUs.
+the build that grows with the data is the time of its dbt nodes, less the time the same nodes take for a fleet of 8 GPUs;
+both fleets are built several times, and the best time of each node counts, since there are hundreds of them and each is short.
 """
 
 from __future__ import annotations
@@ -66,6 +67,15 @@ def node_seconds(home: Path) -> dict[str, float]:
     return {result["unique_id"].split(".")[2]: result["execution_time"] for result in results}
 
 
+def build(home: Path, repeats: int) -> tuple[Cost, dict[str, float]]:
+    """Build everything so often: what the quickest build cost, and the least that each dbt node took."""
+    costs, times = [], []
+    for _ in range(repeats):
+        costs.append(run(home, "warehouse", "build", "--full-refresh"))
+        times.append(node_seconds(home))
+    return min(costs, key=lambda cost: cost.seconds), {name: min(run[name] for run in times) for name in times[0]}
+
+
 def apart(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
     """Call a function in a process of its own: what it holds must not count as memory of the commands that follow."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -81,28 +91,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=1000)
     parser.add_argument("--interval", type=int, default=10, help="seconds between samples")
+    parser.add_argument("--repeats", type=int, default=3, help="builds of each fleet")
     parser.add_argument("--keep", type=Path, help="work in this folder and leave it")
     options = parser.parse_args()
     folder = options.keep or Path(tempfile.mkdtemp(prefix="gpu-net-bench-"))
     try:
-        measure(folder, options.gpus, options.interval)
+        measure(folder, options.gpus, options.interval, options.repeats)
     finally:
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure(folder: Path, gpus: int, interval_s: int) -> None:
+def measure(folder: Path, gpus: int, interval_s: int, repeats: int) -> None:
     small, large = folder / "small", folder / "large"
     land(small, apart(write_day, folder / "small-files", gpus=8, interval_s=600))
-    run(small, "warehouse", "build")
-    fixed = node_seconds(small)
+    _, fixed = build(small, repeats)
     day = apart(write_day, folder / "files", gpus=gpus, interval_s=interval_s)
     landing = land(large, day)
     compaction = run(large, "warehouse", "compact", "--older-than-hours", "0", "--delete-now")
     before = apart(scan_seconds, large)
-    building = run(large, "warehouse", "build")
+    building, nodes = build(large, repeats)
     scan = statistics.mean((before, apart(scan_seconds, large)))
-    nodes = node_seconds(large)
     growth = {name: seconds - fixed.get(name, 0.0) for name, seconds in nodes.items()}
     table = Table(
         "what", "seconds", "scans", "GiB", title=f"{day.samples:,} samples of {gpus:,} GPUs, every {interval_s} s, a day"
