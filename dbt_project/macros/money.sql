@@ -205,7 +205,7 @@
             select distinct {{ resource_name(resource_key('provider_resource_id')) }} as resource_name
             from (
                 select distinct provider_resource_id
-                from {{ ref('stg_landing__gpu_inventory') }}
+                from {{ ref('int_gpu_inventory_changes') }}
             ) as sighted
         ) as machines
             on lines.resource_name = machines.resource_name

@@ -14,7 +14,7 @@ inventory_spans as (
 
 inventory as (
 
-    select * from {{ ref('stg_landing__gpu_inventory') }}
+    select * from {{ ref('int_gpu_inventory_changes') }}
 
 ),
 

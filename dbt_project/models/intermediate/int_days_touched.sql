@@ -16,7 +16,7 @@
 -- depends_on: {{ ref('int_node_states_resolved') }}
 -- depends_on: {{ ref('int_billing_delivered_through') }}
 -- depends_on: {{ ref('stg_landing__billing_lines') }}
--- depends_on: {{ ref('stg_landing__gpu_inventory') }}
+-- depends_on: {{ ref('int_gpu_inventory_changes') }}
 with
 
 build_window as (

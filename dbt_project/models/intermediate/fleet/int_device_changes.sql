@@ -6,7 +6,7 @@ with
 
 inventory as (
 
-    select * from {{ ref('stg_landing__gpu_inventory') }}
+    select * from {{ ref('int_gpu_inventory_changes') }}
 
 ),
 

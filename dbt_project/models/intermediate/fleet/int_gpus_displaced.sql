@@ -17,7 +17,7 @@ last_records as (
         gpu_uuid as gpu_id,
         max(seen_at) as last_recorded_at
 
-    from {{ ref('stg_landing__gpu_inventory') }}
+    from {{ ref('int_gpu_inventory_changes') }}
     group by cluster, gpu_uuid
 
 ),

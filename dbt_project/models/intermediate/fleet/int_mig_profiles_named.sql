@@ -19,7 +19,7 @@ seed_profiles as (
 written as (
 
     select lower(mig_profile) as written_as
-    from {{ ref('stg_landing__gpu_inventory') }}
+    from {{ ref('int_gpu_inventory_changes') }}
     where mig_profile is not null
 
     union

@@ -24,7 +24,7 @@ nodes as (
 
 inventory as (
 
-    select * from {{ ref('stg_landing__gpu_inventory') }}
+    select * from {{ ref('int_gpu_inventory_changes') }}
 
 ),
 

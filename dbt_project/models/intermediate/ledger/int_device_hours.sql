@@ -43,7 +43,7 @@ inventory as (
         max_by(provider, seen_at) as provider,
         max_by(provider_resource_id, seen_at) as provider_resource_id
 
-    from {{ ref('stg_landing__gpu_inventory') }}
+    from {{ ref('int_gpu_inventory_changes') }}
     group by cluster, gpu_uuid
 
 ),

@@ -28,7 +28,7 @@ inventory as (
         gpu_uuid as gpu_id,
         max_by(gpu_model, seen_at) as gpu_model
 
-    from {{ ref('stg_landing__gpu_inventory') }}
+    from {{ ref('int_gpu_inventory_changes') }}
     group by cluster, gpu_uuid
 
 ),

@@ -13,7 +13,7 @@ lines as (
 
 inventory as (
 
-    select * from {{ ref('stg_landing__gpu_inventory') }}
+    select * from {{ ref('int_gpu_inventory_changes') }}
 
 ),
 

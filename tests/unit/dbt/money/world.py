@@ -26,6 +26,10 @@ CORE_TABLES: Mapping[str, str] = {
     "control__build_window": "start_at timestamp, end_at timestamp",
     "control__days_landed": "table_name varchar, usage_date date",
     "int_days_touched": "usage_date date, is_rolled_up boolean default false, is_sealed boolean default false",
+    "int_gpu_inventory_changes": (
+        "cluster varchar, node varchar, gpu_uuid varchar, gpu_model varchar, provider varchar, provider_resource_id varchar,"
+        " seen_at timestamp"
+    ),
     "int_device_hours": (
         "hour_start_at timestamp, usage_date date, cluster varchar, node varchar, gpu_id varchar, gpu_model varchar,"
         " provider varchar, provider_resource_id varchar, is_implied boolean, inventory_us bigint, energy_joules double"
@@ -57,7 +61,6 @@ LANDED = (
     "billing_lines",
     "rate_cards",
     "exchange_rates",
-    "gpu_inventory",
     "inference_usage",
     "inference_requests",
     "list_prices",
@@ -164,7 +167,7 @@ class World(Harness):
         """A device in inventory for `minutes` of each of the hours, counted from the first hour of the world."""
         energy_joules = None if energy_kwh is None else energy_kwh * 3.6e6
         self.add(
-            "stg_landing__gpu_inventory",
+            "int_gpu_inventory_changes",
             cluster=cluster,
             node="n",
             gpu_uuid=gpu,
