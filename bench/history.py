@@ -1,8 +1,9 @@
 """`python -m bench.history`: what a day costs after two months of history, as a ratio to what the second day cost.
 
 A fleet whose pods live for months and are seen again every hour, beside jobs of the day. The second day and the sixty-first are
-landed alike; `warehouse run` (build, gate, publish) is timed for each, several times from a copy of the same home, and the best
-counts. Processor time is what is compared: a machine that is busy with other things makes everything take longer, not dearer.
+landed alike; `warehouse run` (build, gate, publish) is timed for each, in turn, several times from a copy of the same home, and
+the best counts. Processor time is what is compared: a machine that is busy with other things makes everything take longer,
+not dearer.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -111,10 +112,11 @@ def measure(folder: Path, *, gpus: int, days: int, repeats: int) -> bool:
     home = folder / "home"
     land(home, apart(write_days, folder / "first", FIRST, FIRST, gpus=gpus))
     run(home, "warehouse", "run")
-    second = _cost_of(folder, home, FIRST + timedelta(days=1), gpus, repeats)
+    second_home = _with_day(folder, home, FIRST + timedelta(days=1), gpus)
     land(home, apart(write_days, folder / "history", FIRST + timedelta(days=1), FIRST + timedelta(days=days - 1), gpus=gpus))
     run(home, "warehouse", "run")
-    last = _cost_of(folder, home, FIRST + timedelta(days=days), gpus, repeats)
+    last_home = _with_day(folder, home, FIRST + timedelta(days=days), gpus)
+    second, last = _costs_of(folder, (second_home, last_home), repeats)
     table = Table(title=f"{gpus + gpus // 4} GPUs every minute: a day after {days} days of history", title_justify="left")
     for column in ("what", "second day", f"day {days + 1}", "ratio"):
         table.add_column(column, justify="left" if column == "what" else "right")
@@ -131,26 +133,39 @@ def measure(folder: Path, *, gpus: int, days: int, repeats: int) -> bool:
     return last.processor <= MOST_RATIO * second.processor
 
 
-def _cost_of(folder: Path, home: Path, day: date, gpus: int, repeats: int) -> DayCost:
-    """The least that landing and publishing `day` cost on copies of `home`, which stays as it is."""
-    written = apart(write_days, folder / f"day-{day}", day, day, gpus=gpus)
-    costs: list[DayCost] = []
-    for number in range(repeats):
-        copy = folder / f"copy-{day}-{number}"
-        shutil.copytree(home, copy, symlinks=True)
-        land(copy, written)
-        cost = run(copy, "warehouse", "run")
-        costs.append(DayCost(cost.processor, cost.seconds, node_seconds(copy)))
-        shutil.rmtree(copy)
-    nodes = {name: min(cost.nodes.get(name, 0.0) for cost in costs) for name in costs[0].nodes}
-    return DayCost(min(cost.processor for cost in costs), min(cost.elapsed for cost in costs), nodes)
+def _with_day(folder: Path, home: Path, day: date, gpus: int) -> Path:
+    """A copy of `home` in which `day` has landed and is not built yet; `home` stays as it is."""
+    copy = folder / f"home-{day}"
+    shutil.copytree(home, copy, symlinks=True)
+    land(copy, apart(write_days, folder / f"day-{day}", day, day, gpus=gpus))
+    return copy
+
+
+def _costs_of(folder: Path, homes: Sequence[Path], repeats: int) -> list[DayCost]:
+    """The least that publishing what has landed in each home cost, on copies, in turn: a machine's speed moves by the minute."""
+    costs: dict[Path, list[DayCost]] = {home: [] for home in homes}
+    for _ in range(repeats):
+        for home, found in costs.items():
+            copy = folder / "copy"
+            shutil.copytree(home, copy, symlinks=True)
+            cost = run(copy, "warehouse", "run")
+            found.append(DayCost(cost.processor, cost.seconds, node_seconds(copy)))
+            shutil.rmtree(copy)
+    return [
+        DayCost(
+            min(cost.processor for cost in found),
+            min(cost.elapsed for cost in found),
+            {name: min(cost.nodes.get(name, 0.0) for cost in found) for name in found[0].nodes},
+        )
+        for found in costs.values()
+    ]
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=64)
     parser.add_argument("--days", type=int, default=60)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5, help="of each day, in turn")
     parser.add_argument("--keep", type=Path, help="work in this folder and leave it")
     options = parser.parse_args()
     work = options.keep or Path(tempfile.mkdtemp(prefix="gpu-net-bench-"))
