@@ -13,6 +13,10 @@ import pytest
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 REAL_DATA = PROJECT_ROOT.parent / "shared" / "data" / "real"
 
+# beside other workers a second thread of Polars mostly waits for its turn, and with it every operation on a small frame
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
 #: variables of a developer's shell that must not steer a test
 OWN_VARIABLES = tuple(name for name in os.environ if name.startswith("GPU_NET_") and name != "GPU_NET_HOME")
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from warehouse.digest.inline import inline_style
+from warehouse.templates import environment
 
 
 @dataclass(frozen=True)
@@ -30,10 +29,4 @@ def render(subject: str, begun: Sequence[Entry], over: Sequence[Entry], more: st
     return inline_style(html)
 
 
-_ENVIRONMENT = Environment(
-    loader=PackageLoader("warehouse.alerts"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_ENVIRONMENT = environment("warehouse.alerts")

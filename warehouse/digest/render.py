@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from warehouse.digest import page as pages
 from warehouse.digest import picture
 from warehouse.digest.editions import Edition
 from warehouse.digest.figures import Figures
 from warehouse.digest.inline import inline_style
 from warehouse.digest.words import isolated
+from warehouse.templates import environment
 
 TEXT_WIDTH = 76
 TREND, WATERFALL = "trend", "waterfall"
@@ -81,23 +80,11 @@ def _paragraph(text: str, indent: str = "") -> str:
     )
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("warehouse.digest"),
-        # workload names are data; the text template has no markup to protect
-        autoescape=lambda name: name is None or name.endswith(".html.j2"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "isolated": isolated,
-        "paragraph": _paragraph,
-        "capitalize_first": lambda text: text[:1].upper() + text[1:],
-        "ljust": str.ljust,
-        "rjust": str.rjust,
-    }
-    return environment
-
-
-_ENVIRONMENT = _environment()
+_ENVIRONMENT = environment("warehouse.digest")
+_ENVIRONMENT.filters |= {
+    "isolated": isolated,
+    "paragraph": _paragraph,
+    "capitalize_first": lambda text: text[:1].upper() + text[1:],
+    "ljust": str.ljust,
+    "rjust": str.rjust,
+}

@@ -13,7 +13,6 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from warehouse.digest import page as pages
@@ -22,6 +21,7 @@ from warehouse.report.alerting import Alerts
 from warehouse.report.contents import Contents
 from warehouse.report.moved import Moved
 from warehouse.report.tables import Tables
+from warehouse.templates import environment
 
 LIBRARY = "echarts.min.js"
 
@@ -85,10 +85,4 @@ def _template_text(name: str) -> str:
     return (resources.files("warehouse.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-_ENVIRONMENT = Environment(
-    loader=PackageLoader("warehouse.report"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_ENVIRONMENT = environment("warehouse.report")
