@@ -33,7 +33,7 @@ from tests.conftest import PROJECT_ROOT, clean_environment
 from tests.e2e.published import contents, differing_rows
 from warehouse.home import Home
 from warehouse.landing.outcomes import current_files, landed_tables
-from warehouse.publication.publications import current_version, versions
+from warehouse.publication.publications import CURRENT, REPORT, SAME, current_version, versions
 
 CLUSTER = "one_training_hour_with_every_common_state"
 WORLD = PROJECT_ROOT / "tests" / "scenarios" / CLUSTER / "raw"
@@ -354,7 +354,8 @@ def compare(calm: Place, victim: Place) -> dict[str, list[str]]:
 def left_behind(place: Place) -> list[str]:
     """Files and folders of killed processes that the runs after them should have removed."""
     home = place.home
-    published = {path.name for path in home.published.iterdir()} - {"current", *(one.name for one in versions(home.published))}
+    known = {CURRENT, REPORT, SAME, *(version.name for version in versions(home.published))}
+    published = {path.name for path in home.published.iterdir()} - known
     staged = [path for root in (home.raw, home.quarantine) for path in (root / ".staging").glob("*") if path.is_dir()]
     waiting = [path for path in (home.root / "incoming").glob("*/*.csv") if path.parent.parent.name != "done"]
     return sorted(published) + [str(path.relative_to(home.root)) for path in (*staged, *waiting)]

@@ -83,6 +83,7 @@ class Homes:
     grown: Path
     at_once: Path
     rounds: tuple[str, ...]  # what each build of the grown one printed
+    earlier: tuple[Path, ...]
     pieces: tuple[Path, ...]
     clusters: tuple[Cluster, ...]
 
@@ -125,7 +126,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Homes:
     for files in (earlier, sorted(pieces), again):
         _land(root / "at_once", files)
     _run(root / "at_once")
-    return Homes(root / "grown", root / "at_once", tuple(printed), tuple(sorted(pieces)), tuple(clusters))
+    return Homes(root / "grown", root / "at_once", tuple(printed), tuple(earlier), tuple(sorted(pieces)), tuple(clusters))
 
 
 def test_landing_in_any_order_over_several_builds_gives_what_one_build_gives(homes: Homes) -> None:
@@ -155,6 +156,22 @@ def test_rebuilding_a_window_changes_nothing(homes: Homes) -> None:
     _succeed(homes.grown, "warehouse", "build", "--since", "2026-11-02", "--until", "2026-11-03")
     for table, content in contents(built(homes.grown)).items():
         assert content == before[table], table
+
+
+def test_prices_twice_as_high_change_no_hour(homes: Homes) -> None:
+    """The first rate cards, landed again, are current again."""
+    hours = """select hour_start_at, cluster, slot_id, run_id, state, state_reason, signal_source, gpu_microseconds
+        from fct_gpu_ledger_hourly order by all"""
+    costs = "select cluster, sum(cost) from fct_gpu_ledger_hourly where cost_source = 'rate_card' group by cluster order by all"
+    with duckdb.connect(str(built(homes.grown)), read_only=True) as connection:
+        before, paid = connection.execute(hours).fetchall(), connection.execute(costs).fetchall()
+    _land(homes.grown, [path for path in homes.earlier if path.stem == "rate_cards"])
+    _succeed(homes.grown, "warehouse", "build")
+    with duckdb.connect(str(built(homes.grown)), read_only=True) as connection:
+        assert connection.execute(hours).fetchall() == before
+        dearer = dict(connection.execute(costs).fetchall())
+    assert paid
+    assert all(float(dearer[cluster]) > 1.5 * float(cost) for cluster, cost in paid if cost)
 
 
 def test_a_window_built_again_after_later_data_gives_what_it_gave(homes: Homes) -> None:
