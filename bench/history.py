@@ -1,9 +1,9 @@
 """`python -m bench.history`: what a day costs after two months of history, as a ratio to what the second day cost.
 
 A fleet whose pods live for months and are seen again every hour, beside jobs of the day. The second day and the sixty-first are
-landed alike; `warehouse run` (build, gate, publish) is timed for each, in turn, several times from a copy of the same home, and
-the best counts. Processor time is what is compared: a machine that is busy with other things makes everything take longer,
-not dearer.
+landed alike; build, gate and publication are timed for each, in turn, several times from a copy of the same home, and of each
+command the best counts. Processor time is what is compared: a machine that is busy with other things makes everything take
+longer, not dearer.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ import duckdb
 from rich.console import Console
 from rich.table import Table
 
-from bench.__main__ import apart, land, node_seconds, run
+from bench.__main__ import Cost, apart, land, node_seconds, run
 from bench.day import GPUS_PER_NODE, Day, write_day
 
 FIRST = date(2026, 9, 1)
 MOST_RATIO = 1.1
+COMMANDS = (("warehouse", "build"), ("expectations",), ("warehouse", "publish"))
 
 
 @dataclass(frozen=True)
@@ -142,30 +143,31 @@ def _with_day(folder: Path, home: Path, day: date, gpus: int) -> Path:
 
 
 def _costs_of(folder: Path, homes: Sequence[Path], repeats: int) -> list[DayCost]:
-    """The least that publishing what has landed in each home cost, on copies, in turn: a machine's speed moves by the minute."""
-    costs: dict[Path, list[DayCost]] = {home: [] for home in homes}
+    """The least that each command and each dbt node cost on copies of each home, in turn: a machine's speed moves."""
+    runs: dict[Path, list[tuple[list[Cost], dict[str, float]]]] = {home: [] for home in homes}
     for _ in range(repeats):
-        for home, found in costs.items():
+        for home, found in runs.items():
             copy = folder / "copy"
             shutil.copytree(home, copy, symlinks=True)
-            cost = run(copy, "warehouse", "run")
-            found.append(DayCost(cost.processor, cost.seconds, node_seconds(copy)))
+            found.append(([run(copy, *command) for command in COMMANDS], node_seconds(copy)))
             shutil.rmtree(copy)
-    return [
-        DayCost(
-            min(cost.processor for cost in found),
-            min(cost.elapsed for cost in found),
-            {name: min(cost.nodes.get(name, 0.0) for cost in found) for name in found[0].nodes},
-        )
-        for found in costs.values()
-    ]
+    return [_least(found) for found in runs.values()]
+
+
+def _least(runs: Sequence[tuple[list[Cost], dict[str, float]]]) -> DayCost:
+    commands = list(zip(*(costs for costs, _ in runs), strict=True))
+    return DayCost(
+        sum(min(cost.processor for cost in costs) for costs in commands),
+        sum(min(cost.seconds for cost in costs) for costs in commands),
+        {name: min(nodes.get(name, 0.0) for _, nodes in runs) for name in runs[0][1]},
+    )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=64)
     parser.add_argument("--days", type=int, default=60)
-    parser.add_argument("--repeats", type=int, default=5, help="of each day, in turn")
+    parser.add_argument("--repeats", type=int, default=7, help="of each day, in turn")
     parser.add_argument("--keep", type=Path, help="work in this folder and leave it")
     options = parser.parse_args()
     work = options.keep or Path(tempfile.mkdtemp(prefix="gpu-net-bench-"))
