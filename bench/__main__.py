@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -73,7 +73,12 @@ def build(home: Path, repeats: int) -> tuple[Cost, dict[str, float]]:
     for _ in range(repeats):
         costs.append(run(home, "warehouse", "build", "--full-refresh"))
         times.append(node_seconds(home))
-    return min(costs, key=lambda cost: cost.seconds), {name: min(run[name] for run in times) for name in times[0]}
+    return min(costs, key=lambda cost: cost.seconds), least(times)
+
+
+def least(builds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of each dbt node the least time that it took in any of the builds."""
+    return {name: min(seconds[name] for seconds in builds) for name in builds[0]}
 
 
 def apart(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:

@@ -21,7 +21,7 @@ import duckdb
 from rich.console import Console
 from rich.table import Table
 
-from bench.__main__ import Cost, apart, land, node_seconds, run
+from bench.__main__ import Cost, apart, land, least, node_seconds, run
 from bench.day import GPUS_PER_NODE, Day, write_day
 
 FIRST = date(2026, 9, 1)
@@ -159,7 +159,7 @@ def _least(runs: Sequence[tuple[list[Cost], dict[str, float]]]) -> DayCost:
     return DayCost(
         sum(min(cost.processor for cost in costs) for costs in commands),
         sum(min(cost.seconds for cost in costs) for costs in commands),
-        {name: min(nodes.get(name, 0.0) for _, nodes in runs) for name in runs[0][1]},
+        least([nodes for _, nodes in runs]),
     )
 
 

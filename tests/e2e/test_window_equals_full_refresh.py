@@ -115,7 +115,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Homes:
     _land(root / "grown", earlier)
     for number, batch in enumerate(batches):
         _land(root / "grown", batch, landings=2)
-        if number == ROUNDS - 1:
+        if batch is batches[-1]:
             _land(root / "grown", again)
         # not published: of a third of what there is the gate may well say that it cannot be true
         printed.append(_succeed(root / "grown", "warehouse", "build"))
@@ -307,7 +307,7 @@ def _succeed(home: Path, *arguments: str) -> str:
 
 
 def _land(home: Path, files: list[Path], *, landings: int = 1) -> None:
-    """Land files in order, those of a table in so many landings; what is landed whole, each file in one of its own."""
+    """Land the files of each table together, in so many landings; what is landed whole, each file in one of its own."""
     from collectors.tables.collect import collect
     from warehouse.home import Home
     from warehouse.landing.landings import Landing

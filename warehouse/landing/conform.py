@@ -21,7 +21,7 @@ from typing import Any
 import polars as pl
 
 from warehouse.landing.masking import mask, mask_column
-from warehouse.landing.readings import RATIO_CEILING, read_readings
+from warehouse.landing.readings import RATIO_CEILING, nulls, read_readings
 from warehouse.landing.shape import CHOICES, ORDERED_INSTANTS, Column, Table
 from warehouse.landing.values import NOT_PARSED, PARSERS, parse_instant, pseudonym, redact
 
@@ -139,10 +139,10 @@ def _row_texts(table: Table, frame: pl.DataFrame) -> list[str]:
 
 def _typed(column: Column, frame: pl.DataFrame, null_text: bool) -> _Typed:
     if column.name not in frame.columns:
-        return _Typed(_nulls(frame.height, column.polars_type))
+        return _Typed(nulls(frame.height, column.polars_type))
     raw = frame[column.name]
     if raw.null_count() == frame.height:
-        return _Typed(_nulls(frame.height, column.polars_type))
+        return _Typed(nulls(frame.height, column.polars_type))
     if isinstance(raw.dtype, pl.Categorical | pl.Enum):
         raw = raw.cast(pl.String)
     if raw.dtype == pl.Binary:
@@ -175,11 +175,6 @@ def _typed(column: Column, frame: pl.DataFrame, null_text: bool) -> _Typed:
     if kind == "text" and raw.dtype.is_integer():
         return _Typed(raw.cast(pl.String))
     return _each_distinct(column, raw)
-
-
-def _nulls(height: int, dtype: Any) -> pl.Series:
-    """A column without a value; `pl.repeat` starts the query engine for each, a hundred times as dear."""
-    return pl.Series([None], dtype=dtype).new_from_index(0, height)
 
 
 def _masked(table: Table, column: Column, values: pl.Series) -> pl.Series:
@@ -355,7 +350,7 @@ def _missing_map(frame: pl.DataFrame, found: Mapping[str, pl.Series]) -> pl.Seri
 
     Rows differ in few combinations of reasons, so each combination is written once and joined back.
     """
-    nothing = _nulls(frame.height, pl.String).alias("missing")
+    nothing = nulls(frame.height, pl.String).alias("missing")
     said = _said_missing(frame["missing"]) if "missing" in frame.columns else nothing
     if not found and said.null_count() == frame.height:
         return nothing
