@@ -62,6 +62,69 @@ ranked as (
 
 )
 
-select * from ranked
+select * exclude (landing_rank) from ranked
+where landing_rank = 1
+{%- endmacro -%}
+
+{#- The same of a table with many rows of a day, few of which repeat others: keys are counted, and only rows of those that stand
+    twice are ranked, since a window over all rows costs three times as much. A day asked for is read alone in each part. -#}
+{%- macro landed_last_of_day(table_name, key) -%}
+{%- set rows = landed(table_name) -%}
+{%- set repeated -%}
+(
+        select
+            dt,
+            {{ key | join(', ') }}
+
+        from (
+
+    {{ rows }}
+
+        ) as counted
+        group by dt, {{ key | join(', ') }}
+        having count(*) > 1
+    ) as repeated
+        on
+            source.dt = repeated.dt
+            {% for name in key -%}
+            and source.{{ name }} is not distinct from repeated.{{ name }}
+            {% endfor %}
+{%- endset -%}
+with
+
+alone as (
+
+    select source.*
+    from (
+
+    {{ rows }}
+
+    ) as source
+    left join {{ repeated }}
+    where repeated.dt is null
+
+),
+
+ranked as (
+
+    select
+        source.*,
+        row_number() over (
+            partition by source.dt, {% for name in key %}source.{{ name }}{{ ', ' if not loop.last }}{% endfor %}
+            order by source.landed_at desc nulls last, source.line_number desc nulls last, source.collection_run_id desc nulls last
+        ) as landing_rank
+
+    from (
+
+    {{ rows }}
+
+    ) as source
+    inner join {{ repeated }}
+
+)
+
+select * from alone
+union all
+select * exclude (landing_rank) from ranked
 where landing_rank = 1
 {%- endmacro -%}

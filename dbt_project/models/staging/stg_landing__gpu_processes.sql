@@ -1,1 +1,1 @@
-{{ landed_last('gpu_processes', ['cluster', 'gpu_uuid', 'slot_uuid', 'pid', 'seen_at'], by_day=true) }}
+{{ landed_last_of_day('gpu_processes', ['cluster', 'gpu_uuid', 'slot_uuid', 'pid', 'seen_at']) }}

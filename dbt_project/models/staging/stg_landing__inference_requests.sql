@@ -1,1 +1,1 @@
-{{ landed_last('inference_requests', ['cluster', 'request_id', 'started_at'], by_day=true) }}
+{{ landed_last_of_day('inference_requests', ['cluster', 'request_id', 'started_at']) }}

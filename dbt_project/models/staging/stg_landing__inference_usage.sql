@@ -1,5 +1,4 @@
-{{ landed_last(
+{{ landed_last_of_day(
     'inference_usage',
-    ['cluster', 'server', 'job_id', 'workload', 'namespace', 'model', 'adapter', 'interval_start_at'],
-    by_day=true
+    ['cluster', 'server', 'job_id', 'workload', 'namespace', 'model', 'adapter', 'interval_start_at']
 ) }}

@@ -1,1 +1,1 @@
-{{ landed_last('node_samples', ['cluster', 'node', 'interval_start_at'], by_day=true) }}
+{{ landed_last_of_day('node_samples', ['cluster', 'node', 'interval_start_at']) }}
