@@ -21,18 +21,20 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 OWN_VARIABLES = tuple(name for name in os.environ if name.startswith("GPU_NET_") and name != "GPU_NET_HOME")
 
 
-def clean_environment(home: Path) -> dict[str, str]:
-    """This process's environment with `GPU_NET_HOME` set to `home` and the other variables of the project taken out."""
+def clean_environment(home: Path, **variables: str) -> dict[str, str]:
+    """This process's environment with `GPU_NET_HOME` set to `home`, `variables`, and none else of the project's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GPU_NET_")}
-    return kept | {"GPU_NET_HOME": str(home), "TZ": "America/New_York"}
+    return kept | {"GPU_NET_HOME": str(home), "TZ": "America/New_York"} | variables
 
 
-def run_module(home: Path, *arguments: str, timeout_seconds: float = 1800) -> subprocess.CompletedProcess[str]:
+def run_module(
+    home: Path, *arguments: str, timeout_seconds: float = 1800, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run `python -m <arguments>` against `home` in the project root; a session zone that is not UTC is part of the test."""
     return subprocess.run(
         [sys.executable, "-m", *arguments],
         cwd=PROJECT_ROOT,
-        env=clean_environment(home),
+        env=clean_environment(home, **variables),
         capture_output=True,
         text=True,
         timeout=timeout_seconds,

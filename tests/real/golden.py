@@ -110,9 +110,13 @@ def _billed(provider: str, lines: int, billed: str) -> Iterator[Golden]:
     )  # fmt: skip
 
 
+#: what the build keeps of the readings themselves
+_MINUTES = "int_gpu_minutes_rolled_up join int_sample_series using (series_number)"
+
+
 def _rolled_up(cluster: str, column: str, what: str, expected: int, tolerance: int = 10) -> Golden:
     """A figure of the readings themselves, which only the build keeps: `covered_us`, or `activity_us`, what was active."""
-    query = f"select cast(round(coalesce(sum({column}), 0)) as bigint) from int_gpu_minutes_rolled_up where cluster = '{cluster}'"
+    query = f"select cast(round(coalesce(sum({column}), 0)) as bigint) from {_MINUTES} where cluster = '{cluster}'"
     return Golden(cluster, what, expected, TIME, query, tolerance=tolerance, is_private=True)
 
 
@@ -138,14 +142,14 @@ GOLDEN = (
     # Σ duration × cards × average utilisation; a double per reading, so not to the last microsecond
     Golden(
         *(FAU, "held, weighted by each job's average utilisation", 10_295_573_717_820, TIME),
-        f"select cast(round(sum(activity_us)) as bigint) from int_gpu_minutes_rolled_up where cluster = '{FAU}'",
+        f"select cast(round(sum(activity_us)) as bigint) from {_MINUTES} where cluster = '{FAU}'",
         tolerance=SECOND,
         is_private=True,
     ),
     # all but the 2 s of a job whose card is not told
     Golden(
         *(FAU, "covered by readings", 14_328_132 * SECOND, TIME),
-        f"select cast(sum(covered_us) as bigint) from int_gpu_minutes_rolled_up where cluster = '{FAU}'",
+        f"select cast(sum(covered_us) as bigint) from {_MINUTES} where cluster = '{FAU}'",
         is_private=True,
     ),
     # 108 jobs average under 5 %, which is idle: the rest held 14,044,423 GPU-seconds. States are decided on minutes, so

@@ -21,7 +21,8 @@ def built_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             patch.delenv(name, raising=False)
         patch.setenv("GPU_NET_HOME", str(home))
         land(scenarios())
-    done = run_module(home, "warehouse", "run")
+    # what a build works on is kept, so that audits can be measured again
+    done = run_module(home, "warehouse", "run", GPU_NET_SCRATCH_DATABASE="~/scratch.duckdb")
     assert done.returncode == 0, f"warehouse run left with {done.returncode}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
     return home
 

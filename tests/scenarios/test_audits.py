@@ -61,7 +61,7 @@ FAULTS = [
         "audit_ledger_rows_sound",
     ),
     ("two holders of all of a slot", "update int_held_spans set share = share * 2", "audit_ledger_rows_sound"),
-    ("more covered than held", "update int_held_hours_divided set covered_us = held_us + 60000000", "audit_ledger_rows_sound"),
+    ("more covered than held", "update scratch.int_held_hours_divided set covered_us = held_us + 60000000", "audit_ledger_rows_sound"),
     (
         "a state that nobody declared",
         "update fct_gpu_ledger_hourly set state = 'napping' where state = 'productive'",
@@ -156,10 +156,12 @@ FAULTS = [
 @pytest.fixture(scope="module")
 def build(built_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     """A copy of the build, to plant faults in."""
-    copy = tmp_path_factory.mktemp("audits") / "gpu_net.duckdb"
-    shutil.copy(built_home / "build" / "gpu_net.duckdb", copy)
-    with duckdb.connect(str(copy)) as connection:
+    copies = tmp_path_factory.mktemp("audits")
+    for name in ("gpu_net.duckdb", "scratch.duckdb"):
+        shutil.copy(built_home / "build" / name, copies)
+    with duckdb.connect(str(copies / "gpu_net.duckdb")) as connection:
         connection.execute("set timezone = 'UTC'")
+        connection.execute(f"attach '{copies / 'scratch.duckdb'}' as scratch")
         yield connection
 
 

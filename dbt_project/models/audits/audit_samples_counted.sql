@@ -16,8 +16,13 @@ landed as (
 
 minutes as (
 
-    select * from {{ ref('int_gpu_minutes_rolled_up') }}
-    where {{ in_touched_days('usage_date') }}
+    select
+        minutes.*,
+        series.cluster
+
+    from {{ ref('int_gpu_minutes_rolled_up') }} as minutes
+    inner join {{ ref('int_sample_series') }} as series on minutes.series_number = series.series_number
+    where {{ in_touched_days('minutes.usage_date') }}
 
 ),
 

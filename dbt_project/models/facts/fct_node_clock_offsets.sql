@@ -123,7 +123,7 @@ edge_minutes as (
 
     select
         devices_looked_at.*,
-        minutes.source,
+        series.source,
         minutes.bucket_start_at,
         minutes.bucket_end_at,
         minutes.covered_us - minutes.idle_us as active_us,
@@ -133,9 +133,10 @@ edge_minutes as (
         ) as interval_us
 
     from {{ ref('int_gpu_minutes_rolled_up') }} as minutes
+    inner join {{ ref('int_sample_series') }} as series on minutes.series_number = series.series_number
     inner join devices_looked_at
         on
-            minutes.gpu_uuid = devices_looked_at.gpu_uuid
+            series.gpu_uuid = devices_looked_at.gpu_uuid
             and minutes.bucket_start_at >= devices_looked_at.started_at - {{ near }}
             and minutes.bucket_start_at < devices_looked_at.ended_at + {{ near }}
             and (
@@ -144,10 +145,10 @@ edge_minutes as (
             )
     where
         minutes.covered_us > minutes.idle_us
-        and minutes.cluster = devices_looked_at.cluster
-        and minutes.node = devices_looked_at.node
+        and series.cluster = devices_looked_at.cluster
+        and series.node = devices_looked_at.node
+        and series.slot_uuid is null
         and minutes.usage_date = devices_looked_at.usage_date
-        and minutes.slot_uuid is null
         and {{ in_touched_days('minutes.usage_date') }}
 
 ),

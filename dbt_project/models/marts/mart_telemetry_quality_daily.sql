@@ -7,8 +7,15 @@ with
 
 minutes as (
 
-    select * from {{ ref('int_gpu_minutes_clocked') }}
-    where {{ in_touched_days('usage_date') }}
+    select
+        minutes.*,
+        series.cluster,
+        series.node,
+        series.gpu_uuid
+
+    from {{ ref('int_gpu_minutes_clocked') }} as minutes
+    inner join {{ ref('int_sample_series') }} as series on minutes.series_number = series.series_number
+    where {{ in_touched_days('minutes.usage_date') }}
 
 ),
 

@@ -25,9 +25,10 @@ from warehouse.landing.landings import Window
 
 @dataclass(frozen=True)
 class EmptyBuild:
-    """`results` of dbt by unique id, the `nodes` of its manifest, and what it printed."""
+    """The databases, `results` of dbt by unique id, the `nodes` of its manifest, and what it printed."""
 
     database: Path
+    scratch: Path
     results: Mapping[str, Mapping[str, Any]]
     nodes: Mapping[str, Mapping[str, Any]]
     output: str
@@ -49,12 +50,14 @@ def empty_build(tmp_path_factory: pytest.TempPathFactory) -> EmptyBuild:
         *("--target-path", str(target), "--log-path", str(home.build / "dbt" / "logs")),
         *("--exclude-resource-type", "test"),
     ]
-    finished = subprocess.run(command, env=dbt_environment(home), capture_output=True, text=True, check=False)
+    environment = dbt_environment(home) | {"GPU_NET_SCRATCH_DATABASE": "~/scratch.duckdb"}
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     results = target / "run_results.json"
     assert results.exists(), f"dbt did not begin:\n{finished.stdout}{finished.stderr}"
     manifest = json.loads((target / "manifest.json").read_text())
     return EmptyBuild(
         database=home.build_database,
+        scratch=home.build / "scratch.duckdb",
         results={result["unique_id"]: result for result in json.loads(results.read_text())["results"]},
         nodes=manifest["nodes"] | manifest["unit_tests"],
         output=finished.stdout,
@@ -83,11 +86,12 @@ def test_every_model_builds_where_nothing_has_landed(empty_build: EmptyBuild) ->
 def test_the_columns_described_are_the_columns_there_are(empty_build: EmptyBuild) -> None:
     faults = []
     with duckdb.connect(str(empty_build.database), read_only=True) as connection:
+        connection.execute(f"attach '{empty_build.scratch}' as scratch (read_only)")
         for name, result in empty_build.of_type("model").items():
             if result["status"] != "success":
                 continue
             node = empty_build.nodes[name]
-            rows = connection.execute(f"describe {node['alias']}").fetchall()
+            rows = connection.execute(f"describe {node['database']}.main.{node['alias']}").fetchall()
             there = [(row[0], _plain(row[1])) for row in rows]
             told = [(column["name"], _plain(column["data_type"])) for column in node["columns"].values()]
             if sorted(there) != sorted(told):

@@ -2,6 +2,8 @@
 -- its service change is kept in minutes, so that each holder gets its own. Rows differ by memory in use, so that a
 -- percentile of memory can be taken of any group: a server's memory seldom moves, and its hour is one row.
 
+{{ config(database='scratch') }}
+
 with
 
 minutes as (

@@ -17,19 +17,16 @@ slot_names as (
 
 ),
 
-minutes as (
+sampled_slots as (
 
     select distinct
-        minutes.cluster,
-        minutes.gpu_uuid as gpu_id,
-        coalesce(slot_names.slot_id, minutes.slot_uuid) as slot_uuid
+        series.cluster,
+        series.gpu_uuid as gpu_id,
+        coalesce(slot_names.slot_id, series.slot_uuid) as slot_uuid
 
-    from (
-        select distinct cluster, gpu_uuid, slot_uuid
-        from {{ ref('int_gpu_minutes_rolled_up') }}
-        where slot_uuid is not null
-    ) as minutes
-    left join slot_names on minutes.cluster = slot_names.cluster and minutes.slot_uuid = slot_names.slot_name
+    from {{ ref('int_sample_series') }} as series
+    left join slot_names on series.cluster = slot_names.cluster and series.slot_uuid = slot_names.slot_name
+    where series.slot_uuid is not null
 
 ),
 
@@ -189,7 +186,7 @@ undocumented as (
         cast(7 as bigint) as card_slices
 
     from (
-        select cluster, gpu_id, slot_uuid from minutes
+        select cluster, gpu_id, slot_uuid from sampled_slots
         union
         select cluster, gpu_uuid as gpu_id, slot_uuid from claims
         where slot_uuid is not null

@@ -5,6 +5,7 @@
 {{ config(materialized='incremental', incremental_strategy='replace_days') }}
 
 {% set reading_us = '(' ~ microseconds_between('first_start_at', 'last_end_at') ~ ' // greatest(1, reading_count))' %}
+{% set quarter_number = 'cast(' ~ microseconds_between("timestamp '1970-01-01'", 'seen_from_at') ~ ' // 900000000 as bigint)' %}
 
 with
 
@@ -20,13 +21,17 @@ inventory as (
 
 ),
 
-instants as (
+series as (
+
+    select * from {{ ref('int_sample_series') }}
+
+),
+
+readings as (
 
     select
-        cast(usage_date as date) as usage_date,
-        cluster,
-        node,
-        gpu_uuid as gpu_id,
+        usage_date,
+        series_number,
         first_start_at as seen_from_at,
         -- whole readings of a minute are about of one length; those that were cut have kept their own ends
         coalesce(first_reading_until_at, {{ plus_microseconds('first_start_at', reading_us) }}) as first_seen_until_at,
@@ -35,6 +40,39 @@ instants as (
 
     from minutes
     where {{ in_partitions('touched', day='usage_date') }} and {{ in_touched_days('usage_date') }}
+
+),
+
+quarters_read as (
+
+    select
+        usage_date,
+        series_number,
+        {{ quarter_number }} as quarter_number,
+        min(seen_from_at) as seen_from_at,
+        min(first_seen_until_at) as first_seen_until_at,
+        max(last_seen_from_at) as last_seen_from_at,
+        max(seen_until_at) as seen_until_at
+
+    from readings
+    group by usage_date, series_number, quarter_number
+
+),
+
+quarters_seen as (
+
+    select
+        quarters_read.usage_date,
+        series.cluster,
+        series.node,
+        series.gpu_uuid as gpu_id,
+        quarters_read.seen_from_at,
+        quarters_read.first_seen_until_at,
+        quarters_read.last_seen_from_at,
+        quarters_read.seen_until_at
+
+    from quarters_read
+    inner join series on quarters_read.series_number = series.series_number
 
     union all
 
@@ -60,13 +98,13 @@ quarters as (
         cluster,
         node,
         gpu_id,
-        cast({{ microseconds_between("timestamp '1970-01-01'", 'seen_from_at') }} // 900000000 as bigint) as quarter_number,
+        {{ quarter_number }} as quarter_number,
         min(seen_from_at) as seen_from_at,
         min(first_seen_until_at) as first_seen_until_at,
         max(last_seen_from_at) as last_seen_from_at,
         max(seen_until_at) as seen_until_at
 
-    from instants
+    from quarters_seen
     group by usage_date, cluster, node, gpu_id, quarter_number
 
 ),

@@ -1,5 +1,7 @@
 -- The rows of inference usage of the days in work, with the workload that each belongs to.
 
+{{ config(database='scratch') }}
+
 with
 
 usage as (

@@ -1,6 +1,8 @@
 -- The parts of each device-hour, in unrounded microseconds: time out of service, time nobody held, shares nobody asked
 -- for, and each holder's states. They add up to the device's time in inventory but for floating point.
 
+{{ config(database='scratch') }}
+
 with
 
 spans as (

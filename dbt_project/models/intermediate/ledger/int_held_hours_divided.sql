@@ -1,5 +1,7 @@
 -- The held minutes summed to hours: wide, by signal and reasons. The ledger and the figures of holders both rest on it.
 
+{{ config(database='scratch') }}
+
 with
 
 minutes as (

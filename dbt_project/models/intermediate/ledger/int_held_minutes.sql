@@ -4,15 +4,11 @@
 -- explains it: work was waiting (8), memory was held (9), or neither (10). The rules for training look half an hour around
 -- the minute, never at the whole life of a run.
 
-{{ config(materialized='view') }}
+-- (The minutes are no common table expression: used twice, they would be written down in full before either use.)
+
+{{ config(materialized='view', database='scratch') }}
 
 with
-
-observed as (
-
-    select * from {{ ref('int_held_minutes_observed') }}
-
-),
 
 spans as (
 
@@ -59,10 +55,9 @@ active as (
         observed.run_number,
         observed.minute_start_at
 
-    from observed
+    from {{ ref('int_held_minutes_observed') }} as observed
     inner join training_holds on observed.hold_number = training_holds.hold_number
     where observed.covered_us > 0 and observed.idle_ratio < 1.0
-    group by observed.slot_run_number, observed.run_number, observed.minute_start_at
 
 ),
 
@@ -77,6 +72,7 @@ first_active as (
 
 ),
 
+-- (a minute with several holds of a run on a slot is followed by itself, which is no gap)
 gaps as (
 
     select
@@ -108,19 +104,30 @@ gap_minutes as (
 
 ),
 
+startup_ends as (
+
+    select
+        hold_number,
+        slot_run_number,
+        held_from_at + interval {{ var('startup_minutes') }} minute as startup_end_at,
+        date_trunc('minute', held_from_at + interval {{ var('startup_minutes') }} minute) as minute_start_at
+
+    from spans
+    where kind in ('training', 'batch')
+
+),
+
 -- a minute whose held part began within the half hour starts up as a whole, also where its holders change after that
 startup_minutes as (
 
     select distinct
-        observed.slot_run_number,
-        observed.minute_start_at
+        startup_ends.slot_run_number,
+        startup_ends.minute_start_at
 
-    from observed
-    inner join training_holds on observed.hold_number = training_holds.hold_number
-    inner join spans on observed.hold_number = spans.hold_number
-    where
-        observed.piece_start_at < spans.held_from_at + interval {{ var('startup_minutes') }} minute
-        and observed.minute_start_at + interval 1 minute > spans.held_from_at + interval {{ var('startup_minutes') }} minute
+    from {{ ref('int_held_minutes_observed') }} as observed
+    inner join startup_ends
+        on observed.hold_number = startup_ends.hold_number and observed.minute_start_at = startup_ends.minute_start_at
+    where observed.piece_start_at < startup_ends.startup_end_at and startup_ends.startup_end_at > startup_ends.minute_start_at
 
 ),
 
@@ -150,7 +157,7 @@ reasoned as (
             else 'idle_compute'
         end as idle_reason
 
-    from observed
+    from {{ ref('int_held_minutes_observed') }} as observed
     inner join spans on observed.hold_number = spans.hold_number
     left join waiting
         on spans.workload_id = waiting.workload_id and observed.minute_start_at = waiting.minute_start_at

@@ -1,6 +1,8 @@
 -- One holder's part of a slot in a minute, and what the slot did in it: GPU-microseconds held, suspended and covered,
 -- weighted by share and slot fraction. The rules read these minutes; int_held_minutes applies them.
 
+{{ config(database='scratch') }}
+
 with
 
 spans as (

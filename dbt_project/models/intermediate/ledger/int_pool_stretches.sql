@@ -7,6 +7,8 @@
     'least(minutes.bucket_end_at, candidates.ended_at)'
 ) %}
 
+{{ config(database='scratch') }}
+
 with
 
 claims as (
@@ -441,6 +443,50 @@ candidates_left as (
 
 ),
 
+-- where all that is offered is claimed, no unit is preferred to another, and what they did does not matter
+slots_contested as (
+
+    select
+        candidates_left.cluster,
+        candidates_left.pool,
+        candidates_left.gpu_id,
+        candidates_left.slot_id,
+        candidates_left.hour_start_at,
+        candidates_left.started_at,
+        candidates_left.ended_at,
+        slots.slot_number
+
+    from candidates_left
+    inner join (
+        select
+            candidates_left.cluster,
+            candidates_left.node,
+            candidates_left.pool,
+            candidates_left.started_at
+        from candidates_left
+        inner join claimed_left
+            on
+                candidates_left.cluster = claimed_left.cluster
+                and candidates_left.node = claimed_left.node
+                and candidates_left.pool = claimed_left.pool
+                and candidates_left.started_at = claimed_left.started_at
+        group by
+            candidates_left.cluster, candidates_left.node, candidates_left.pool, candidates_left.started_at
+        having max(claimed_left.claimed_count) < sum(candidates_left.free_share) - 1e-9
+    ) as contested
+        on
+            candidates_left.cluster = contested.cluster
+            and candidates_left.node = contested.node
+            and candidates_left.pool = contested.pool
+            and candidates_left.started_at = contested.started_at
+    inner join slots
+        on
+            candidates_left.cluster = slots.cluster
+            and candidates_left.gpu_id = slots.gpu_id
+            and (candidates_left.slot_id is null or candidates_left.slot_id = slots.slot_id)
+
+),
+
 activity as (
 
     select
@@ -456,15 +502,10 @@ activity as (
             / nullif(sum(minutes.covered_us * minutes.slot_fraction * {{ overlap_us }}), 0)
             * case when candidates.slot_id is null then 1.0 else max(minutes.slot_fraction) end as memory_bytes
 
-    from candidates
-    inner join slots
-        on
-            candidates.cluster = slots.cluster
-            and candidates.gpu_id = slots.gpu_id
-            and (candidates.slot_id is null or candidates.slot_id = slots.slot_id)
+    from slots_contested as candidates
     inner join minutes
         on
-            slots.slot_number = minutes.slot_number
+            candidates.slot_number = minutes.slot_number
             and candidates.hour_start_at = date_trunc('hour', minutes.minute_start_at)
             and minutes.bucket_start_at < candidates.ended_at
             and minutes.bucket_end_at > candidates.started_at

@@ -3,7 +3,7 @@
 
 -- (The minutes are no common table expression: used twice, it would be written down in full before either use.)
 
-{{ config(materialized='view') }}
+{{ config(materialized='view', database='scratch') }}
 
 with
 

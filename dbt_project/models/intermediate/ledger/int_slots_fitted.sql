@@ -18,7 +18,9 @@ spans as (
         run_id,
         workload_id,
         kind,
-        case when kind = 'inference' then workload_id else run_id end as demand_id,
+        cast(dense_rank() over (
+            order by usage_date nulls last, case when kind = 'inference' then workload_id else run_id end nulls last
+        ) as integer) as demand_number,
         share * slot_fraction as held_ratio,
         slot_fraction,
         row_number() over (
@@ -73,7 +75,7 @@ slot_days as (
 
     select
         spans.usage_date,
-        spans.demand_id,
+        spans.demand_number,
         spans.cluster,
         spans.gpu_id,
         spans.gpu_model,
@@ -91,7 +93,7 @@ slot_days as (
     from spans
     left join observed_holds on spans.hold_number = observed_holds.hold_number
     group by
-        spans.usage_date, spans.demand_id, spans.cluster, spans.gpu_id, spans.gpu_model, spans.slot_id,
+        spans.usage_date, spans.demand_number, spans.cluster, spans.gpu_id, spans.gpu_model, spans.slot_id,
         spans.slot_run_number, spans.run_id, spans.workload_id, spans.kind
 
 ),
@@ -117,9 +119,7 @@ needed as (
 demand_days as (
 
     select
-        usage_date,
-        demand_id,
-        cast(row_number() over (order by usage_date nulls last, demand_id nulls last) as integer) as demand_number,
+        demand_number,
         round(sum(covered_us)) as covered_us,
         sum(activity_us) / nullif(sum(covered_us), 0) as activity_ratio,
         max(peak_memory_bytes) as peak_memory_bytes,
@@ -128,7 +128,7 @@ demand_days as (
         count(distinct gpu_model) as gpu_model_count
 
     from needed
-    group by usage_date, demand_id
+    group by demand_number
 
 ),
 
@@ -147,8 +147,7 @@ quiet_holds as (
         quiet_days.demand_number
 
     from spans
-    inner join quiet_days
-        on spans.usage_date = quiet_days.usage_date and spans.demand_id = quiet_days.demand_id
+    inner join quiet_days on spans.demand_number = quiet_days.demand_number
     where spans.is_counted
 
 ),
@@ -201,7 +200,6 @@ quiet_slots as (
 
     select
         needed.usage_date,
-        needed.demand_id,
         needed.cluster,
         needed.gpu_id,
         needed.gpu_model,
@@ -222,8 +220,7 @@ quiet_slots as (
         coalesce(gpus.memory_bytes, models.memory_bytes) as card_memory_bytes
 
     from needed
-    inner join quiet_days
-        on needed.usage_date = quiet_days.usage_date and needed.demand_id = quiet_days.demand_id
+    inner join quiet_days on needed.demand_number = quiet_days.demand_number
     inner join percentiles on quiet_days.demand_number = percentiles.demand_number
     left join models on needed.gpu_model = models.gpu_model
     left join gpus on needed.gpu_id = gpus.gpu_id

@@ -2,6 +2,8 @@
 -- replicas that hold in it, as many as are above need, those with the lowest mean activity over the hour first, those
 -- never sampled last, ties by run id. A group of runs goes as a whole.
 
+{{ config(database='scratch') }}
+
 with
 
 needs as (

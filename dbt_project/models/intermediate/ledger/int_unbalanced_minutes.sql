@@ -2,6 +2,8 @@
 -- a row, while another slot of the same run, or of the same inference service, worked at `unbalanced_busy_ratio` or more; not
 -- always the same one. Both by a signal that says how much of the card worked: utilisation only says that some kernel ran.
 
+{{ config(database='scratch') }}
+
 with
 
 spans as (

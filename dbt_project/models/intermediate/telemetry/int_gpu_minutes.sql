@@ -1,12 +1,20 @@
 -- What each slot did in each minute of the days this build works on: whole-card readings of a partitioned card speak
 -- for all its slots, stale stretches cover nothing, and of two sources the better one is used (semantics 4).
 
+-- (The minutes are no common table expression: used twice, they would be written down in full before either use.)
+
+{{ config(database='scratch') }}
+
 with
 
-minutes as (
+series as (
 
-    select * from {{ ref('int_gpu_minutes_clocked') }}
-    where {{ in_partitions('ledger', day='usage_date') }} and {{ in_ledger_minutes('bucket_start_at') }}
+    select * from {{ ref('int_sample_series') }}
+    where series_number in (
+        select minutes.series_number
+        from {{ ref('int_gpu_minutes_clocked') }} as minutes
+        where {{ in_partitions('ledger', day='minutes.usage_date') }} and {{ in_ledger_minutes('minutes.bucket_start_at') }}
+    )
 
 ),
 
@@ -73,7 +81,7 @@ frozen_marked as (
         case
             when
                 date_trunc('minute', lag(bucket_start_at) over (
-                    partition by cluster, gpu_uuid, slot_uuid, source order by bucket_start_at nulls last
+                    partition by series_number order by bucket_start_at nulls last
                 )) >= date_trunc('minute', bucket_start_at) - interval 1 minute
                 then 0
             else 1
@@ -88,7 +96,7 @@ frozen_numbered as (
     select
         frozen_marked.*,
         sum(begins) over (
-            partition by cluster, gpu_uuid, slot_uuid, source
+            partition by series_number
             order by bucket_start_at nulls last
             rows between unbounded preceding and current row
         ) as stretch_number
@@ -100,25 +108,78 @@ frozen_numbered as (
 stale as (
 
     select
-        cluster,
-        gpu_uuid,
-        slot_uuid,
-        source,
+        series_number,
         bucket_start_at
 
     from (
         select
             frozen_numbered.*,
-            count(*) over (partition by cluster, gpu_uuid, slot_uuid, source, stretch_number) as stretch_minutes,
-            sum(reading_count) over (partition by cluster, gpu_uuid, slot_uuid, source, stretch_number) as stretch_readings
+            count(*) over (partition by series_number, stretch_number) as stretch_minutes,
+            sum(reading_count) over (partition by series_number, stretch_number) as stretch_readings
         from frozen_numbered
     ) as stretches
     where stretch_minutes >= {{ var('stale_minutes') }} and stretch_readings >= {{ var('stale_readings') }}
 
 ),
 
--- fractions are shared by the slots only where the reading is of the whole card
-by_slot as (
+-- the slots that a series speaks of, and since when; fractions are shared by the slots only where the reading is of the
+-- whole card
+layouts_of_series as (
+
+    select
+        series.series_number,
+        layouts.cluster,
+        layouts.gpu_id,
+        layouts.slot_number,
+        layouts.card_slices,
+        layouts.slot_fraction,
+        case when series.slot_uuid is null then layouts.slot_fraction else 1.0 end as reading_ratio,
+        layouts.memory_total_bytes,
+        -- one source may speak of a slot by two names
+        case when layouts.is_alias then concat_ws(' ', series.source, layouts.known_as) else series.source end as source,
+        layouts.valid_from_at,
+        layouts.valid_until_at
+
+    from series
+    inner join layouts
+        on
+            series.cluster = layouts.cluster
+            and series.gpu_uuid = layouts.gpu_id
+            and (
+                series.slot_uuid = layouts.known_as
+                or (series.slot_uuid is null and not layouts.is_alias)
+            )
+
+),
+
+-- slots of which several sources told; most have one, and nothing to choose from
+slots_with_rivals as (
+
+    select slot_number
+    from layouts_of_series
+    group by slot_number
+    having min(source) <> max(source)
+
+),
+
+layouts_told as (
+
+    select
+        layouts_of_series.*,
+        slots_with_rivals.slot_number is not null as has_rivals
+
+    from layouts_of_series
+    left join slots_with_rivals on layouts_of_series.slot_number = slots_with_rivals.slot_number
+
+),
+
+-- most cards are whole and told of by one source: nothing is to choose or to share, and nothing is written down before use
+{% for name, condition in [
+    ('plain', 'not layouts.has_rivals and layouts.card_slices = 1'),
+    ('parted', 'not layouts.has_rivals and layouts.card_slices <> 1'),
+    ('rivals', 'layouts.has_rivals'),
+] -%}
+{{ name }} as (
 
     select
         minutes.usage_date,
@@ -129,10 +190,9 @@ by_slot as (
         layouts.slot_number,
         layouts.card_slices,
         layouts.slot_fraction,
-        -- one source may speak of a slot by two names
-        case when layouts.is_alias then concat_ws(' ', minutes.source, layouts.known_as) else minutes.source end as source,
-        stale.source is not null as is_stale,
-        case when stale.source is null then minutes.covered_us else 0 end as covered_us,
+        layouts.source,
+        stale.series_number is not null as is_stale,
+        case when stale.series_number is null then minutes.covered_us else 0 end as covered_us,
         minutes.idle_us,
         minutes.idle_0_us,
         minutes.idle_10_us,
@@ -143,12 +203,8 @@ by_slot as (
         minutes.graphics_us,
         minutes.utilization_us,
         {{ signal_of_most_time('minutes.covered_us', 'minutes.graphics_us', 'minutes.utilization_us') }} as signal,
-        minutes.memory_byte_us / nullif(minutes.memory_us, 0)
-            * case when minutes.slot_uuid is null then layouts.slot_fraction else 1.0 end as memory_bytes,
-        coalesce(
-            minutes.memory_total_bytes * case when minutes.slot_uuid is null then layouts.slot_fraction else 1.0 end,
-            layouts.memory_total_bytes
-        ) as memory_total_bytes,
+        minutes.memory_byte_us / nullif(minutes.memory_us, 0) * layouts.reading_ratio as memory_bytes,
+        coalesce(minutes.memory_total_bytes * layouts.reading_ratio, layouts.memory_total_bytes) as memory_total_bytes,
         minutes.energy_joules,
         minutes.temperature_celsius,
         minutes.tensor_ratio,
@@ -156,44 +212,24 @@ by_slot as (
         minutes.sm_clock_mhz,
         minutes.missing
 
-    from minutes
-    inner join layouts
+    from {{ ref('int_gpu_minutes_clocked') }} as minutes
+    inner join layouts_told as layouts
         on
-            minutes.cluster = layouts.cluster
-            and minutes.gpu_uuid = layouts.gpu_id
-            and (
-                minutes.slot_uuid = layouts.known_as
-                or (minutes.slot_uuid is null and not layouts.is_alias)
-            )
+            minutes.series_number = layouts.series_number
             and minutes.bucket_start_at >= layouts.valid_from_at
             and minutes.bucket_start_at < layouts.valid_until_at
     left join stale
         on
-            minutes.cluster = stale.cluster
-            and minutes.gpu_uuid = stale.gpu_uuid
-            and minutes.slot_uuid is not distinct from stale.slot_uuid
-            and minutes.source is not distinct from stale.source
+            minutes.series_number = stale.series_number
             and date_trunc('minute', minutes.told_bucket_start_at) = stale.bucket_start_at
+    where
+        {{ condition }}
+        and {{ in_partitions('ledger', day='minutes.usage_date') }}
+        and {{ in_ledger_minutes('minutes.bucket_start_at') }}
 
 ),
 
-several_sources as (
-
-    select slot_number
-    from by_slot
-    group by slot_number
-    having min(source) <> max(source)
-
-),
-
-rivals as (
-
-    select by_slot.*
-    from by_slot
-    inner join several_sources on by_slot.slot_number = several_sources.slot_number
-
-),
-
+{% endfor -%}
 broken_minutes as (
 
     select distinct
@@ -283,10 +319,7 @@ ranked_broken_rivals as (
 
 chosen as (
 
-    select by_slot.*
-    from by_slot
-    left join several_sources on by_slot.slot_number = several_sources.slot_number
-    where several_sources.slot_number is null
+    select * from parted
 
     union all
 
@@ -322,42 +355,16 @@ card_energy as (
 
 ),
 
-priced as (
+told as (
+
+    select * from plain
+
+    union all
 
     select
-        chosen.usage_date,
-        date_trunc('minute', chosen.bucket_start_at) as minute_start_at,
-        chosen.bucket_start_at,
-        chosen.bucket_end_at,
-        chosen.slot_number,
-        chosen.slot_fraction,
-        chosen.covered_us,
-        case when chosen.covered_us > 0 then chosen.idle_us else 0 end as idle_us,
-        case when chosen.covered_us > 0 then chosen.idle_0_us else 0 end as idle_0_us,
-        case when chosen.covered_us > 0 then chosen.idle_10_us else 0 end as idle_10_us,
-        case when chosen.covered_us > 0 then chosen.idle_25_us else 0 end as idle_25_us,
-        case when chosen.covered_us > 0 then chosen.activity_us else 0 end as activity_us,
-        case when chosen.covered_us > 0 then chosen.active_activity_us else 0 end as active_activity_us,
-        case when chosen.covered_us > 0 then chosen.throttled_us else 0 end as throttled_us,
-        case when chosen.covered_us > 0 then chosen.signal end as signal,
-        chosen.memory_bytes,
-        chosen.memory_total_bytes,
-        coalesce(card_energy.energy_joules * chosen.slot_fraction, chosen.energy_joules) as energy_joules,
-        chosen.temperature_celsius,
-        chosen.tensor_ratio,
-        chosen.dram_ratio,
-        chosen.sm_clock_mhz,
-        case
-            when chosen.is_stale then 'stale'
-            when chosen.missing is null then 'gap'
-            else {{ gap_reason(
-                'coalesce('
-                ~ json_text('chosen.missing', 'sm_active_ratio') ~ ', '
-                ~ json_text('chosen.missing', 'graphics_engine_active_ratio') ~ ', '
-                ~ json_text('chosen.missing', 'gpu_utilization_ratio')
-                ~ ')'
-            ) }}
-        end as gap_reason
+        chosen.* replace (
+            coalesce(card_energy.energy_joules * chosen.slot_fraction, chosen.energy_joules) as energy_joules
+        )
 
     from chosen
     left join card_energy
@@ -366,6 +373,47 @@ priced as (
             and chosen.gpu_id = card_energy.gpu_id
             and chosen.bucket_start_at = card_energy.bucket_start_at
 
+),
+
+final as (
+
+    select
+        usage_date,
+        date_trunc('minute', bucket_start_at) as minute_start_at,
+        bucket_start_at,
+        bucket_end_at,
+        slot_number,
+        slot_fraction,
+        covered_us,
+        case when covered_us > 0 then idle_us else 0 end as idle_us,
+        case when covered_us > 0 then idle_0_us else 0 end as idle_0_us,
+        case when covered_us > 0 then idle_10_us else 0 end as idle_10_us,
+        case when covered_us > 0 then idle_25_us else 0 end as idle_25_us,
+        case when covered_us > 0 then activity_us else 0 end as activity_us,
+        case when covered_us > 0 then active_activity_us else 0 end as active_activity_us,
+        case when covered_us > 0 then throttled_us else 0 end as throttled_us,
+        case when covered_us > 0 then signal end as signal,
+        memory_bytes,
+        memory_total_bytes,
+        energy_joules,
+        temperature_celsius,
+        tensor_ratio,
+        dram_ratio,
+        sm_clock_mhz,
+        case
+            when is_stale then 'stale'
+            when missing is null then 'gap'
+            else {{ gap_reason(
+                'coalesce('
+                ~ json_text('missing', 'sm_active_ratio') ~ ', '
+                ~ json_text('missing', 'graphics_engine_active_ratio') ~ ', '
+                ~ json_text('missing', 'gpu_utilization_ratio')
+                ~ ')'
+            ) }}
+        end as gap_reason
+
+    from told
+
 )
 
-select * from priced
+select * from final

@@ -15,14 +15,17 @@ with
 corrections as (
 
     select
-        usage_date,
-        cluster,
-        node,
-        source,
-        corrected_minutes
+        offsets.usage_date,
+        series.series_number,
+        offsets.corrected_minutes
 
-    from {{ ref('fct_node_clock_offsets') }}
-    where corrected_minutes <> 0
+    from {{ ref('fct_node_clock_offsets') }} as offsets
+    inner join {{ ref('int_sample_series') }} as series
+        on
+            offsets.cluster = series.cluster
+            and offsets.node = series.node
+            and offsets.source = series.source
+    where offsets.corrected_minutes <> 0
 
 ),
 
@@ -37,10 +40,8 @@ as_told as (
     left join corrections
         on
             minutes.usage_date = corrections.usage_date
-            and minutes.cluster = corrections.cluster
-            and minutes.node = corrections.node
-            and minutes.source = corrections.source
-    where corrections.node is null
+            and minutes.series_number = corrections.series_number
+    where corrections.series_number is null
     {%- endif %}
 
 ),
@@ -63,17 +64,13 @@ taken_back as (
     inner join corrections
         on
             minutes.usage_date = corrections.usage_date
-            and minutes.cluster = corrections.cluster
-            and minutes.node = corrections.node
-            and minutes.source = corrections.source
+            and minutes.series_number = corrections.series_number
     left join corrections as neighbours
         on
             cast({{ plus_microseconds('minutes.bucket_start_at', back) }} as date) = neighbours.usage_date
-            and minutes.cluster = neighbours.cluster
-            and minutes.node = neighbours.node
-            and minutes.source = neighbours.source
+            and minutes.series_number = neighbours.series_number
             and corrections.corrected_minutes = neighbours.corrected_minutes
-    where neighbours.node is not null
+    where neighbours.series_number is not null
 
 ),
 

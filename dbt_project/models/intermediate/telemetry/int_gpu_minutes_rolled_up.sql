@@ -9,21 +9,37 @@
 
 with
 
-series as (
+names as (
 
     select * from {{ ref('int_sample_series') }}
 
 ),
 
+series as (
+
+    select
+        names.series_number,
+        days.*
+
+    from {{ ref('int_sample_series_days') }} as days
+    inner join names
+        on
+            days.cluster = names.cluster
+            and days.node = names.node
+            and days.gpu_uuid = names.gpu_uuid
+            and days.slot_uuid is not distinct from names.slot_uuid
+            and days.source = names.source
+
+),
+
+-- those of these days: the numbers of all time would have more buckets to look through
 series_names as (
 
     select distinct
         series_number,
         cluster,
         node,
-        gpu_uuid,
-        slot_uuid,
-        source
+        gpu_uuid
 
     from series
 
@@ -288,18 +304,10 @@ summed as (
 rolled_up as (
 
     select
-        cast(summed.bucket_start_at as date) as usage_date,
-        summed.bucket_start_at,
-        summed.bucket_end_at,
-        series_names.cluster,
-        series_names.node,
-        series_names.gpu_uuid,
-        series_names.slot_uuid,
-        series_names.source,
-        summed.* exclude (series_number, bucket_start_at, bucket_end_at)
+        cast(bucket_start_at as date) as usage_date,
+        summed.*
 
     from summed
-    inner join series_names on summed.series_number = series_names.series_number
 
 )
 

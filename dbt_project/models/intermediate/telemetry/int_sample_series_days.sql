@@ -1,8 +1,6 @@
--- The series of samples of the days to roll up, and on which days they must be cut before they can be added up: where a
+-- The days on which each series of samples is to be rolled up, and on which of them they must be cut before they can be added up: where a
 -- reading repeats, overlaps the next, lies off the grid of one interval that divides the minute, reaches over from the day
 -- before, or where the device was lost or its node changed its state. A collector on an exact grid has no such day.
-
-{{ config(materialized='table') }}
 
 with
 
@@ -78,13 +76,10 @@ days as (
 
 ),
 
-numbered as (
+followed as (
 
     select
         days.*,
-        cast(dense_rank() over (
-            order by cluster nulls first, gpu_uuid nulls first, slot_uuid nulls first, source nulls first, node nulls first
-        ) as integer) as series_number,
         lag(last_end_at) over (
             partition by cluster, gpu_uuid, slot_uuid, source, node order by dt nulls last
         ) as last_end_before_at
@@ -96,30 +91,29 @@ numbered as (
 flagged as (
 
     select
-        numbered.series_number,
-        numbered.cluster,
-        numbered.node,
-        numbered.gpu_uuid,
-        numbered.slot_uuid,
-        numbered.source,
-        numbered.dt as sample_date,
-        cast(numbered.interval_ms * 1000 as bigint) as interval_us,
-        not numbered.is_even
-        or coalesce(numbered.last_end_before_at > cast(numbered.dt as timestamp), false)
+        followed.cluster,
+        followed.node,
+        followed.gpu_uuid,
+        followed.slot_uuid,
+        followed.source,
+        followed.dt as sample_date,
+        cast(followed.interval_ms * 1000 as bigint) as interval_us,
+        not followed.is_even
+        or coalesce(followed.last_end_before_at > cast(followed.dt as timestamp), false)
         or days_of_loss.gpu_id is not null
         or days_of_change.node is not null as needs_cutting
 
-    from numbered
+    from followed
     left join days_of_loss
         on
-            numbered.cluster = days_of_loss.cluster
-            and numbered.gpu_uuid = days_of_loss.gpu_id
-            and numbered.dt = days_of_loss.dt
+            followed.cluster = days_of_loss.cluster
+            and followed.gpu_uuid = days_of_loss.gpu_id
+            and followed.dt = days_of_loss.dt
     left join days_of_change
         on
-            numbered.cluster = days_of_change.cluster
-            and numbered.node = days_of_change.node
-            and numbered.dt = days_of_change.dt
+            followed.cluster = days_of_change.cluster
+            and followed.node = days_of_change.node
+            and followed.dt = days_of_change.dt
 
 )
 

@@ -123,15 +123,19 @@ SHAPES: dict[str, dict[str, str]] = {
     "int_idle_minutes": {
         "usage_date": "date",
         "minute_start_at": "timestamp",
+        "slot_run_number": "integer",
+        "held_us": "double",
+        "idle_us": "double",
+        "active_us": "double",
+        "memory_bytes": "double",
+    },
+    "int_held_spans": {
+        "slot_run_number": "integer",
         "slot_id": "varchar",
         "gpu_id": "varchar",
         "cluster": "varchar",
         "run_id": "varchar",
         "workload_id": "varchar",
-        "held_us": "double",
-        "idle_us": "double",
-        "active_us": "double",
-        "memory_bytes": "double",
     },
     "dim_workloads": {
         "workload_id": "varchar",
@@ -222,10 +226,23 @@ def give(harness: Harness, **inputs: list[Row]) -> None:
     """Every input of the marts, empty unless named, and the state seed as its dimension."""
     unknown = set(inputs) - set(SHAPES)
     assert not unknown, f"no input of that name: {unknown}"
+    inputs |= by_slot_run(inputs.get("int_idle_minutes", []))
     for name, shape in SHAPES.items():
         harness.give(name, shape, inputs.get(name, []))
     harness.give_seed("states")
     harness.run("dim_states")
+
+
+def by_slot_run(named_minutes: list[Row]) -> dict[str, list[Row]]:
+    """Idle minutes with the names of who held what: the names once for each, the minutes with their numbers."""
+    names = [{name: minute[name] for name in SHAPES["int_held_spans"] if name in minute} for minute in named_minutes]
+    numbers = {tuple(held.values()): number for number, held in enumerate(names)}
+    minutes = [
+        {name: value for name, value in minute.items() if name not in held} | {"slot_run_number": numbers[tuple(held.values())]}
+        for minute, held in zip(named_minutes, names, strict=True)
+    ]
+    spans = [dict(zip(names[number], held, strict=True), slot_run_number=number) for held, number in numbers.items()]
+    return {"int_idle_minutes": minutes, "int_held_spans": spans}
 
 
 def ledger_row(state: str, minutes: float, *, hour: int = 0, cost: str | None = None, **values: Any) -> Row:
