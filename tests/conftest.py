@@ -27,9 +27,7 @@ def clean_environment(home: Path, **variables: str) -> dict[str, str]:
     return kept | {"GPU_NET_HOME": str(home), "TZ": "America/New_York"} | variables
 
 
-def run_module(
-    home: Path, *arguments: str, timeout_seconds: float = 1800, **variables: str
-) -> subprocess.CompletedProcess[str]:
+def run_module(home: Path, *arguments: str, timeout_seconds: float = 1800, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run `python -m <arguments>` against `home` in the project root; a session zone that is not UTC is part of the test."""
     return subprocess.run(
         [sys.executable, "-m", *arguments],

@@ -60,7 +60,7 @@ class Model:
     @property
     def sources(self) -> set[tuple[str, str]]:
         named = set(re.findall(r"source\(\s*'(\w+)'\s*,\s*'(\w+)'\s*\)", self.sql))
-        landed = re.findall(r"landed(?:_last)?\(\s*'(\w+)'", self.sql)
+        landed = re.findall(r"landed(?:_last|_last_of_day)?\(\s*'(\w+)'", self.sql)
         return named | {("landing", table) for table in landed}
 
     @property

@@ -61,7 +61,11 @@ FAULTS = [
         "audit_ledger_rows_sound",
     ),
     ("two holders of all of a slot", "update int_held_spans set share = share * 2", "audit_ledger_rows_sound"),
-    ("more covered than held", "update scratch.int_held_hours_divided set covered_us = held_us + 60000000", "audit_ledger_rows_sound"),
+    (
+        "more covered than held",
+        "update scratch.int_held_hours_divided set covered_us = held_us + 60000000",
+        "audit_ledger_rows_sound",
+    ),
     (
         "a state that nobody declared",
         "update fct_gpu_ledger_hourly set state = 'napping' where state = 'productive'",

@@ -43,6 +43,8 @@ def empty_build(tmp_path_factory: pytest.TempPathFactory) -> EmptyBuild:
     home = Home(root, root / "raw").create()
     with control.open_build_database(home) as connection:
         control.write_inputs(connection, home, [], [], Window(None, None), build_id="empty", full_refresh=True)
+        connection.execute("create table int_renamed_since as select 1 as one")
+        connection.execute("create view int_removed_since as select one from int_renamed_since")
     target = home.build / "dbt" / "target"
     command = [
         *(str(Path(sys.executable).with_name("dbt")), "--no-use-colors", "build", "--full-refresh"),
@@ -81,6 +83,15 @@ def test_every_model_builds_where_nothing_has_landed(empty_build: EmptyBuild) ->
         if result["status"] != "success"
     ]
     assert not failures, "\n".join(failures)
+
+
+def test_what_no_model_makes_any_more_is_dropped(empty_build: EmptyBuild) -> None:
+    made = {node["alias"] for node in empty_build.nodes.values() if node["resource_type"] in ("model", "seed")}
+    with duckdb.connect(str(empty_build.database), read_only=True) as connection:
+        query = "select table_name from information_schema.tables where table_schema = 'main'"
+        there = {row[0] for row in connection.execute(query).fetchall()}
+    assert there
+    assert there <= made
 
 
 def test_the_columns_described_are_the_columns_there_are(empty_build: EmptyBuild) -> None:
