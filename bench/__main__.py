@@ -3,6 +3,7 @@
 A scan is DuckDB's own reading of every column of the landed samples, in the same run on the same machine. The part of
 the build that grows with the data is the time of its dbt nodes, less the time the same nodes take for a fleet of 8 GPUs;
 both fleets are built several times, and the best time of each node counts, since there are hundreds of them and each is short.
+They are built in turn, and scanned between: a machine that is a tenth slower for some minutes would be taken for growth.
 """
 
 from __future__ import annotations
@@ -67,13 +68,9 @@ def node_seconds(home: Path) -> dict[str, float]:
     return {result["unique_id"].split(".")[2]: result["execution_time"] for result in results}
 
 
-def build(home: Path, repeats: int) -> tuple[Cost, dict[str, float]]:
-    """Build everything so often: what the quickest build cost, and the least that each dbt node took."""
-    costs, times = [], []
-    for _ in range(repeats):
-        costs.append(run(home, "warehouse", "build", "--full-refresh"))
-        times.append(node_seconds(home))
-    return min(costs, key=lambda cost: cost.seconds), least(times)
+def build(home: Path) -> tuple[Cost, dict[str, float]]:
+    """Build everything: what it cost, and what each dbt node took."""
+    return run(home, "warehouse", "build", "--full-refresh"), node_seconds(home)
 
 
 def least(builds: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -96,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=1000)
     parser.add_argument("--interval", type=int, default=10, help="seconds between samples")
-    parser.add_argument("--repeats", type=int, default=3, help="builds of each fleet")
+    parser.add_argument("--repeats", type=int, default=5, help="builds of each fleet")
     parser.add_argument("--keep", type=Path, help="work in this folder and leave it")
     options = parser.parse_args()
     folder = options.keep or Path(tempfile.mkdtemp(prefix="gpu-net-bench-"))
@@ -110,13 +107,17 @@ def main() -> None:
 def measure(folder: Path, gpus: int, interval_s: int, repeats: int) -> None:
     small, large = folder / "small", folder / "large"
     land(small, apart(write_day, folder / "small-files", gpus=8, interval_s=600))
-    _, fixed = build(small, repeats)
     day = apart(write_day, folder / "files", gpus=gpus, interval_s=interval_s)
     landing = land(large, day)
     compaction = run(large, "warehouse", "compact", "--older-than-hours", "0", "--delete-now")
-    before = apart(scan_seconds, large)
-    building, nodes = build(large, repeats)
-    scan = statistics.mean((before, apart(scan_seconds, large)))
+    scans, of_small, of_large = [], [], []
+    for _ in range(repeats):
+        of_small.append(build(small))
+        scans.append(apart(scan_seconds, large))
+        of_large.append(build(large))
+    scan = statistics.median(scans)
+    building = min((cost for cost, _ in of_large), key=lambda cost: cost.seconds)
+    fixed, nodes = (least([seconds for _, seconds in builds]) for builds in (of_small, of_large))
     growth = {name: seconds - fixed.get(name, 0.0) for name, seconds in nodes.items()}
     table = Table(
         "what", "seconds", "scans", "GiB", title=f"{day.samples:,} samples of {gpus:,} GPUs, every {interval_s} s, a day"
