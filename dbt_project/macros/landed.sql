@@ -39,6 +39,17 @@
     {%- endif -%}
 {%- endmacro -%}
 
+{#- The place of a row of `source` among those with its key: 1 is the one landed last. -#}
+{%- macro landing_rank(key) -%}
+    row_number() over (
+            partition by {% for name in key %}source.{{ name }}{{ ', ' if not loop.last }}{% endfor %}
+            order by
+                source.landed_at desc nulls last,
+                source.line_number desc nulls last,
+                source.collection_run_id desc nulls last
+        )
+{%- endmacro -%}
+
 {#- Of rows with one key the one landed last stands. -#}
 {%- macro landed_last(table_name, key, by_day=false) -%}
 with
@@ -53,10 +64,7 @@ ranked as (
 
     select
         source.*,
-        row_number() over (
-            partition by {{ 'source.dt, ' if by_day }}{% for name in key %}source.{{ name }}{{ ', ' if not loop.last }}{% endfor %}
-            order by landed_at desc nulls last, line_number desc nulls last, collection_run_id desc nulls last
-        ) as landing_rank
+        {{ landing_rank((['dt'] if by_day else []) + key) }} as landing_rank
 
     from source
 
@@ -109,10 +117,7 @@ ranked as (
 
     select
         source.*,
-        row_number() over (
-            partition by source.dt, {% for name in key %}source.{{ name }}{{ ', ' if not loop.last }}{% endfor %}
-            order by source.landed_at desc nulls last, source.line_number desc nulls last, source.collection_run_id desc nulls last
-        ) as landing_rank
+        {{ landing_rank(['dt'] + key) }} as landing_rank
 
     from (
 

@@ -4,8 +4,9 @@
 
 {{ config(materialized='incremental', incremental_strategy='replace_days') }}
 
-{% set reading_us = '(' ~ microseconds_between('first_start_at', 'last_end_at') ~ ' // greatest(1, reading_count))' %}
-{% set quarter_number = 'cast(' ~ microseconds_between("timestamp '1970-01-01'", 'seen_from_at') ~ ' // 900000000 as bigint)' %}
+{% set reading_us -%}
+    ({{ microseconds_between('minutes.first_start_at', 'minutes.last_end_at') }} // greatest(1, minutes.reading_count))
+{%- endset %}
 
 with
 
@@ -27,52 +28,26 @@ series as (
 
 ),
 
-readings as (
+instants as (
 
     select
-        usage_date,
-        series_number,
-        first_start_at as seen_from_at,
-        -- whole readings of a minute are about of one length; those that were cut have kept their own ends
-        coalesce(first_reading_until_at, {{ plus_microseconds('first_start_at', reading_us) }}) as first_seen_until_at,
-        coalesce(last_reading_from_at, {{ plus_microseconds('last_end_at', '-' ~ reading_us) }}) as last_seen_from_at,
-        last_end_at as seen_until_at
-
-    from minutes
-    where {{ in_partitions('touched', day='usage_date') }} and {{ in_touched_days('usage_date') }}
-
-),
-
-quarters_read as (
-
-    select
-        usage_date,
-        series_number,
-        {{ quarter_number }} as quarter_number,
-        min(seen_from_at) as seen_from_at,
-        min(first_seen_until_at) as first_seen_until_at,
-        max(last_seen_from_at) as last_seen_from_at,
-        max(seen_until_at) as seen_until_at
-
-    from readings
-    group by usage_date, series_number, quarter_number
-
-),
-
-quarters_seen as (
-
-    select
-        quarters_read.usage_date,
+        minutes.usage_date,
         series.cluster,
         series.node,
         series.gpu_uuid as gpu_id,
-        quarters_read.seen_from_at,
-        quarters_read.first_seen_until_at,
-        quarters_read.last_seen_from_at,
-        quarters_read.seen_until_at
+        minutes.first_start_at as seen_from_at,
+        -- whole readings of a minute are about of one length; those that were cut have kept their own ends
+        coalesce(
+            minutes.first_reading_until_at, {{ plus_microseconds('minutes.first_start_at', reading_us) }}
+        ) as first_seen_until_at,
+        coalesce(
+            minutes.last_reading_from_at, {{ plus_microseconds('minutes.last_end_at', '-' ~ reading_us) }}
+        ) as last_seen_from_at,
+        minutes.last_end_at as seen_until_at
 
-    from quarters_read
-    inner join series on quarters_read.series_number = series.series_number
+    from minutes
+    inner join series on minutes.series_number = series.series_number
+    where {{ in_partitions('touched', day='minutes.usage_date') }} and {{ in_touched_days('minutes.usage_date') }}
 
     union all
 
@@ -98,13 +73,13 @@ quarters as (
         cluster,
         node,
         gpu_id,
-        {{ quarter_number }} as quarter_number,
+        cast({{ microseconds_between("timestamp '1970-01-01'", 'seen_from_at') }} // 900000000 as bigint) as quarter_number,
         min(seen_from_at) as seen_from_at,
         min(first_seen_until_at) as first_seen_until_at,
         max(last_seen_from_at) as last_seen_from_at,
         max(seen_until_at) as seen_until_at
 
-    from quarters_seen
+    from instants
     group by usage_date, cluster, node, gpu_id, quarter_number
 
 ),

@@ -444,6 +444,26 @@ candidates_left as (
 ),
 
 -- where all that is offered is claimed, no unit is preferred to another, and what they did does not matter
+contested as (
+
+    select
+        candidates_left.cluster,
+        candidates_left.node,
+        candidates_left.pool,
+        candidates_left.started_at
+
+    from candidates_left
+    inner join claimed_left
+        on
+            candidates_left.cluster = claimed_left.cluster
+            and candidates_left.node = claimed_left.node
+            and candidates_left.pool = claimed_left.pool
+            and candidates_left.started_at = claimed_left.started_at
+    group by candidates_left.cluster, candidates_left.node, candidates_left.pool, candidates_left.started_at
+    having max(claimed_left.claimed_count) < sum(candidates_left.free_share) - 1e-9
+
+),
+
 slots_contested as (
 
     select
@@ -457,23 +477,7 @@ slots_contested as (
         slots.slot_number
 
     from candidates_left
-    inner join (
-        select
-            candidates_left.cluster,
-            candidates_left.node,
-            candidates_left.pool,
-            candidates_left.started_at
-        from candidates_left
-        inner join claimed_left
-            on
-                candidates_left.cluster = claimed_left.cluster
-                and candidates_left.node = claimed_left.node
-                and candidates_left.pool = claimed_left.pool
-                and candidates_left.started_at = claimed_left.started_at
-        group by
-            candidates_left.cluster, candidates_left.node, candidates_left.pool, candidates_left.started_at
-        having max(claimed_left.claimed_count) < sum(candidates_left.free_share) - 1e-9
-    ) as contested
+    inner join contested
         on
             candidates_left.cluster = contested.cluster
             and candidates_left.node = contested.node

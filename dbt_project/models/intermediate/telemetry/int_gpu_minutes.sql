@@ -5,6 +5,8 @@
 
 {{ config(database='scratch') }}
 
+{% set is_in_work = in_partitions('ledger', day='minutes.usage_date') ~ ' and ' ~ in_ledger_minutes('minutes.bucket_start_at') %}
+
 with
 
 series as (
@@ -13,7 +15,7 @@ series as (
     where series_number in (
         select minutes.series_number
         from {{ ref('int_gpu_minutes_clocked') }} as minutes
-        where {{ in_partitions('ledger', day='minutes.usage_date') }} and {{ in_ledger_minutes('minutes.bucket_start_at') }}
+        where {{ is_in_work }}
     )
 
 ),
@@ -222,10 +224,7 @@ layouts_told as (
         on
             minutes.series_number = stale.series_number
             and date_trunc('minute', minutes.told_bucket_start_at) = stale.bucket_start_at
-    where
-        {{ condition }}
-        and {{ in_partitions('ledger', day='minutes.usage_date') }}
-        and {{ in_ledger_minutes('minutes.bucket_start_at') }}
+    where {{ condition }} and {{ is_in_work }}
 
 ),
 

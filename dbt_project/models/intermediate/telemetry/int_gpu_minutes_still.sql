@@ -6,6 +6,8 @@
 
 {{ config(database='scratch') }}
 
+{% set is_in_partitions = in_partitions('touched', day='usage_date') %}
+
 with
 
 -- a minute in which service changes is one minute all the same: its parts are put together
@@ -23,7 +25,7 @@ whole as (
 
     from {{ ref('int_gpu_minutes_rolled_up') }}
     where
-        {{ in_partitions('touched', day='usage_date') }}
+        {{ is_in_partitions }}
         and {{ in_touched_days('usage_date') }}
         and bucket_end_at = bucket_start_at + interval 1 minute
 
@@ -41,7 +43,7 @@ whole as (
 
     from {{ ref('int_gpu_minutes_rolled_up') }}
     where
-        {{ in_partitions('touched', day='usage_date') }}
+        {{ is_in_partitions }}
         and {{ in_touched_days('usage_date') }}
         and bucket_end_at < bucket_start_at + interval 1 minute
     group by usage_date, series_number, date_trunc('minute', bucket_start_at)
@@ -76,7 +78,7 @@ told as (
         power_max_watts
 
     from {{ ref('int_gpu_minutes_rolled_up') }}
-    where reading_count > 0 and {{ in_partitions('touched', day='usage_date') }} and {{ in_ledger_minutes('bucket_start_at') }}
+    where reading_count > 0 and {{ is_in_partitions }} and {{ in_ledger_minutes('bucket_start_at') }}
 
 ),
 

@@ -1,6 +1,6 @@
--- The days on which each series of samples is to be rolled up, and on which of them they must be cut before they can be added up: where a
--- reading repeats, overlaps the next, lies off the grid of one interval that divides the minute, reaches over from the day
--- before, or where the device was lost or its node changed its state. A collector on an exact grid has no such day.
+-- The days on which each series of samples is to be rolled up, and on which of them its samples must be cut before they can be
+-- added up: where a reading repeats, overlaps the next, lies off the grid of one interval that divides the minute, reaches over
+-- from the day before, or where the device was lost or its node changed its state. A collector on an exact grid has no such day.
 
 with
 
